@@ -3,7 +3,6 @@
  * term is on disk. */
 #include "masterd/start.h"
 
-#include <pwd.h>
 #include <systemd/sd-daemon.h>
 
 #include "lib/base/clock.h"
@@ -11,6 +10,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/api/audience.h"
 #include "masterd/api/link-object.h"
 #include "masterd/api/looking.h"
 #include "masterd/core/listeners.h"
@@ -18,6 +18,7 @@
 #include "masterd/feed/feeding.h"
 #include "masterd/fleet/blaming.h"
 #include "masterd/fleet/conditions.h"
+#include "masterd/fleet/fleet.h"
 #include "masterd/fleet/hooks.h"
 #include "masterd/fleet/hosts.h"
 #include "masterd/fleet/liveness.h"
@@ -27,6 +28,7 @@
 #include "masterd/life/arrays.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/epochs.h"
+#include "masterd/life/life.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/limits.h"
 #include "masterd/life/requeue.h"
@@ -39,12 +41,13 @@
 #include "masterd/queue/placement.h"
 #include "masterd/queue/queueing.h"
 #include "masterd/recover/recover.h"
-#include "masterd/relay/bundles.h"
 #include "masterd/relay/logs.h"
 #include "masterd/relay/prune.h"
+#include "masterd/relay/relay.h"
 #include "masterd/relay/sessions.h"
 #include "masterd/watch/healing.h"
 #include "masterd/watch/telemetry.h"
+#include "masterd/watch/watch.h"
 
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
         struct manager *m = userdata;
@@ -56,14 +59,6 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void
 static int on_reload(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
         queueing_reload(userdata);
         return 0;
-}
-
-/* At the start, since the question may go to a directory on the network. */
-static void find_backup_user(struct manager *m) {
-        const struct passwd *pw = getpwnam("primus-backup");
-
-        m->backup_uid_known = pw != NULL;
-        m->backup_uid = pw ? pw->pw_uid : 0;
 }
 
 /* ---- what rooms hear and ask of those above them ---- */
@@ -164,7 +159,11 @@ static const struct listener relay = {
         .executor_failed = logs_note_failure,
 };
 
-static const struct listener *const listeners[] = { &feed, &life, &fleet, &watch, &relay, NULL };
+static const struct listener api = {
+        .job_freed = audience_forget,
+};
+
+static const struct listener *const listeners[] = { &feed, &life, &fleet, &watch, &relay, &api, NULL };
 
 static bool job_not_placeable(struct manager *m, struct job *j) {
         return depend_holds_back(j) || arrays_take(m, j);
@@ -194,7 +193,7 @@ static const struct source *scan_source(struct job *j, struct node *node, const 
 }
 
 static const struct upcalls upcalls = {
-        .tell_watchers = api_tell_watchers,
+        .tell_watchers = audience_tell,
         .may_look = api_sees,
         .job_not_placeable = job_not_placeable,
         .job_kept_waiting = job_kept_waiting,
@@ -224,8 +223,21 @@ int start_new(struct manager **ret) {
                 return r; /* logged */
         m->listeners = listeners;
         m->up = &upcalls;
-        m->histories.max = TELEMETRY_HISTORY_MAX;
-        find_backup_user(m);
+        r = link_state_new(m);
+        if (r >= 0)
+                r = life_new(m);
+        if (r >= 0)
+                r = fleet_new(m);
+        if (r >= 0)
+                r = watch_new(m);
+        if (r >= 0)
+                r = relay_state_new(m);
+        if (r >= 0)
+                r = api_new(m);
+        if (r < 0) {
+                start_free(m);
+                return log_oom();
+        }
         *ret = m;
         return 0;
 }
@@ -236,8 +248,7 @@ static void serve(struct manager *m, void *data) {
                                                             .bulk_gone = sessions_node_gone };
         int r;
 
-        m->serving = true;
-        m->ready_boot = now_boot();
+        m->serving_boot = now_boot();
         r = link_listen(m, &link_handlers);
         if (r >= 0)
                 r = api_publish(m);
@@ -255,9 +266,9 @@ static void serve(struct manager *m, void *data) {
         }
         manager_schedule(m);
         log_info("Serving cluster " SD_ID128_FORMAT_STR " on port %u, term %llu, %u active jobs, %u nodes",
-                 SD_ID128_FORMAT_VAL(m->cluster), listener_port(m->listener), (unsigned long long)m->term,
-                 m->n_active, m->nodes.n);
-        (void)sd_notifyf(false, "READY=1\nSTATUS=Serving agents on port %u", listener_port(m->listener));
+                 SD_ID128_FORMAT_VAL(m->cluster), link_port(m), (unsigned long long)m->term, m->jobs.n_active,
+                 m->nodes.n);
+        (void)sd_notifyf(false, "READY=1\nSTATUS=Serving agents on port %u", link_port(m));
 }
 
 /* What a masterd that was killed over a backup left of it. */
@@ -298,17 +309,10 @@ int start_serving(struct manager *m) {
         r = identity_load(m);
         if (r < 0)
                 return exit_person_unless_short(r);
-        r = logs_new(m, &m->logs);
+        r = relay_open(m);
         if (r < 0)
-                return exit_person(log_error_errno(r, "Cannot set up the kept logs in %s/logs",
-                                                   m->conf.state_directory));
-        r = bundles_new(m, &m->bundles);
-        if (r < 0)
-                return exit_person(log_error_errno(r, "Cannot set up %s/bundles", m->conf.state_directory));
-        r = sessions_new(m, &m->sessions);
-        if (r < 0)
-                return log_oom();
-        r = hooks_new(m, &m->hooks);
+                return r; /* logged */
+        r = hooks_start(m);
         if (r < 0)
                 return exit_person(log_error_errno(r, "Cannot set up %s/hooks", m->conf.state_directory));
         r = recover_load(m);
@@ -329,25 +333,22 @@ void start_free(struct manager *m) {
         if (!m)
                 return;
         store_close(m->store);
-        hooks_free(m->hooks);
-        m->hooks = NULL;
-        api_disconnect(m);
-        sessions_free(m->sessions);
-        m->sessions = NULL;
-        link_close_all(m);
-        HASH_ITER (hh, m->jobs, j, next) {
-                HASH_DEL(m->jobs, j);
+        if (m->api) { /* the last one that is made */
+                hooks_stop(m);
+                api_disconnect(m);
+                relay_close_sessions(m);
+                link_close_all(m);
+        }
+        HASH_ITER (hh, m->jobs.by_number, j, next) {
+                HASH_DEL(m->jobs.by_number, j);
                 revive_job_free(j);
         }
-        arrays_free_owners(m);
-        depend_free(m);
-        savepoints_free(m);
-        logs_free(m->logs);
-        bundles_free(m->bundles);
+        life_free(m);
+        relay_state_free(m);
         placement_free(m->placement);
-        hosts_stop(m);
-        blaming_stop(m);
-        healing_stop(m);
-        identity_done(m);
+        fleet_free(m);
+        watch_free(m);
+        link_state_free(m);
+        api_free(m);
         manager_free(m);
 }

@@ -33,7 +33,7 @@ struct restore {
 
 static void restore_free(struct restore *q) {
         q->savepoint->readers--;
-        q->manager->n_restoring--;
+        q->manager->jobs.n_restoring--;
         revive_job_free(q->job);
         submission_done(&q->submission);
         free(q->config);
@@ -257,8 +257,8 @@ static int make(struct restore *q, sd_bus_error *error) {
                 s->config_size = strlen(q->config);
                 if (!s->name && !(s->name = strdup(q->savepoint->job_name)))
                         return -ENOMEM;
-                if (!s->bundle[0] && s->owner == q->savepoint->owner)
-                        memcpy(s->bundle, q->savepoint->bundle, sizeof(s->bundle));
+                if (!s->given.bundle[0] && s->owner == q->savepoint->owner)
+                        memcpy(s->given.bundle, q->savepoint->bundle, sizeof(s->given.bundle));
         }
         r = submit_make(q->manager, s, &q->job, &q->warnings, error);
         if (r < 0)
@@ -315,10 +315,10 @@ int restore_job(struct manager *m, struct submission *s, restore_done_t done, vo
                 return sd_bus_error_setf(error, ERROR_NOT_FOUND,
                                          "You have no savepoint '%.*s' (primusctl savepoint list)",
                                          (int)SAVEPOINT_NAME_MAX, s->savepoint);
-        if (m->n_restoring >= RESTORES_MAX)
+        if (m->jobs.n_restoring >= RESTORES_MAX)
                 return sd_bus_error_setf(error, ERROR_BUSY,
                                          "%u jobs are being made of savepoints; try again in a moment",
-                                         m->n_restoring);
+                                         m->jobs.n_restoring);
         q = calloc(1, sizeof(*q));
         if (!q)
                 return -ENOMEM;
@@ -331,6 +331,6 @@ int restore_job(struct manager *m, struct submission *s, restore_done_t done, vo
         q->submission = *s;
         *s = (struct submission){};
         savepoint->readers++;
-        m->n_restoring++;
+        m->jobs.n_restoring++;
         return 0;
 }

@@ -27,15 +27,8 @@
 #include "masterd/relay/prune.h"
 
 void submission_done(struct submission *s) {
-        strings_free(s->env);
-        for (size_t i = 0; i < s->n_secrets; i++) {
-                free(s->secrets[i].name);
-                explicit_bzero(s->secrets[i].data, s->secrets[i].size);
-                free(s->secrets[i].data);
-        }
-        free(s->secrets);
+        job_given_done(&s->given);
         free(s->name);
-        free(s->cwd);
         free(s->savepoint);
         json_decref(s->overrides);
         *s = (struct submission){};
@@ -48,10 +41,11 @@ static int refuse_load(struct manager *m, const struct submission *s, sd_bus_err
                 return sd_bus_error_set(
                         error, ERROR_BUSY,
                         "The master's store is slow or its disk is full; try again in a moment");
-        if (m->n_active >= m->conf.jobs_max)
+        if (m->jobs.n_active >= m->conf.jobs_max)
                 return sd_bus_error_setf(
                         error, ERROR_REFUSED,
-                        "%u jobs are active, which is the most this cluster takes (JobsMax=)", m->n_active);
+                        "%u jobs are active, which is the most this cluster takes (JobsMax=)",
+                        m->jobs.n_active);
         r = space_admit_disk(m, s->config_size, error);
         if (r >= 0)
                 r = space_admit_memory(m, error);
@@ -64,8 +58,8 @@ static int refuse_load(struct manager *m, const struct submission *s, sd_bus_err
 static int refuse_size(struct manager *m, const struct submission *s, const struct job_spec *spec,
                        sd_bus_error *error) {
         return holdings_admit(m, s->owner,
-                              footprint_of_spec(spec) + heap_of_strings(s->env) +
-                                      footprint_of_secrets(s->secrets, s->n_secrets),
+                              footprint_of_spec(spec) + heap_of_strings(s->given.env) +
+                                      footprint_of_secrets(s->given.secrets, s->given.n_secrets),
                               error);
 }
 
@@ -98,10 +92,23 @@ static int parse(const struct submission *s, struct job_spec **ret, char **ret_w
 }
 
 static bool has_secret(const struct submission *s, const char *name) {
-        for (size_t i = 0; i < s->n_secrets; i++)
-                if (strcmp(s->secrets[i].name, name) == 0)
+        for (size_t i = 0; i < s->given.n_secrets; i++)
+                if (strcmp(s->given.secrets[i].name, name) == 0)
                         return true;
         return false;
+}
+
+/* The configuration's word on the work directory goes first. */
+static void take_given(struct job *j, struct job_given *g) {
+        if (!g->cwd || *j->given.cwd) {
+                free(g->cwd);
+                g->cwd = TAKE_PTR(j->given.cwd);
+        }
+        free(j->given.cwd);
+        j->given = *g;
+        *g = (struct job_given){};
+        j->given.had_env = j->given.env && *j->given.env;
+        j->given.had_secrets = j->given.n_secrets > 0;
 }
 
 int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
@@ -130,11 +137,11 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 spec_free(spec);
                 return r;
         }
-        if (spec->n_files > 0 && !s->bundle[0])
+        if (spec->n_files > 0 && !s->given.bundle[0])
                 r = sd_bus_error_set(
                         error, ERROR_REFUSED,
                         "The configuration names files[], but none were uploaded; submit with primusctl");
-        else if (s->bundle[0] && !bundles_have(m, s->owner, s->bundle))
+        else if (s->given.bundle[0] && !bundles_have(m, s->owner, s->given.bundle))
                 r = sd_bus_error_set(error, ERROR_REFUSED,
                                      "The files of this job have not been uploaded completely");
         else if (spec_role(spec, SCAN_ROLE))
@@ -163,10 +170,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         r = 0;
         if (s->name)
                 r = text_set(&j->name, "%s", s->name);
-        if (r >= 0 && s->cwd && !*j->cwd) {
-                free(j->cwd);
-                j->cwd = TAKE_PTR(s->cwd);
-        }
+        take_given(j, &s->given);
         if (r >= 0)
                 r = arrays_prepare(j);
         if (r >= 0)
@@ -177,13 +181,6 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 revive_job_free(j);
                 return r;
         }
-        j->env = TAKE_PTR(s->env);
-        j->secrets = TAKE_PTR(s->secrets);
-        j->n_secrets = s->n_secrets;
-        s->n_secrets = 0;
-        j->had_env = j->env && *j->env;
-        j->had_secrets = j->n_secrets > 0;
-        memcpy(j->bundle, s->bundle, sizeof(j->bundle));
         holdings_weigh(j);
         *ret = j;
         *ret_warnings = TAKE_PTR(warnings);
@@ -191,10 +188,10 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
 }
 
 void submit_admit(struct manager *m, struct job *j, const char *warnings) {
-        j->submitted_real = j->attempt_real = j->waits_real = now_real();
+        j->submitted_real = j->attempt_real = j->queue.waits_real = now_real();
         (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
-        HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
-        m->n_active++;
+        HASH_ADD(hh, m->jobs.by_number, number, sizeof(j->number), j);
+        m->jobs.n_active++;
 
         record_job(m, j, warnings, true);
         record_secrets(m, j);

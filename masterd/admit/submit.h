@@ -18,19 +18,15 @@ struct submission {
         uint32_t owner;
         const char *config; /* borrowed */
         size_t config_size;
-        char *name;        /* NULL: the configuration's */
-        char *cwd;         /* NULL: the configuration's, else the job's own directory */
-        char **env;        /* NULL-ended NAME=VALUE, or NULL */
-        char *savepoint;   /* NULL: from the beginning; else masterd/admit/restore.h */
-        json_t *overrides; /* masterd/admit/submit-options.h; or NULL */
-        char bundle[65];
-        struct job_secret *secrets;
-        size_t n_secrets;
+        char *name;             /* NULL: the configuration's */
+        char *savepoint;        /* NULL: from the beginning; else masterd/admit/restore.h */
+        json_t *overrides;      /* masterd/admit/submit-options.h; or NULL */
+        struct job_given given; /* cwd NULL: the configuration's, else the job's own directory */
 };
 
 void submission_done(struct submission *s);
 
-/* Makes a job of a submission; takes over env and secrets of it. On refusal sets the D-Bus error (BadConfig,
+/* Makes a job of a submission; takes over what is given with it. On refusal sets the D-Bus error (BadConfig,
  * Refused, Busy) and returns its negative errno. *ret_warnings: lines ended by \n, allocated.
  *
  * A job that was made is known to nobody; what it waits for is looked up (depend_ask()), and it is admitted,

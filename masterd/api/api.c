@@ -3,12 +3,15 @@
  * what it tells is on disk, or would be found out again (RUNNING). */
 #include "masterd/api/api.h"
 
+#include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "masterd/api/api-parts.h"
 #include "masterd/api/looking.h"
 #include "masterd/api/turn.h"
 #include "masterd/caller/audit.h"
@@ -30,7 +33,7 @@ static int handled(int r) {
 
 /* Each may have 32 MiB with it, and nobody knows whose they are. */
 static int refuse_crowd(struct manager *m, sd_bus_error *error) {
-        return callers_waiting(m->callers) >= CROWD ? space_admit_memory(m, error) : 0;
+        return callers_waiting(m->api->callers) >= CROWD ? space_admit_memory(m, error) : 0;
 }
 
 int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work, sd_bus_error *error) {
@@ -39,8 +42,8 @@ int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work
 
         if (!t)
                 return r < 0 ? r : -ENOMEM;
-        return handled(
-                caller_explain(caller_identify_full(m->callers, call, turn_take, t, free, error), error));
+        return handled(caller_explain(caller_identify_full(m->api->callers, call, turn_take, t, free, error),
+                                      error));
 }
 
 int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
@@ -49,8 +52,8 @@ int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner,
 
         if (!t)
                 return -ENOMEM;
-        return handled(
-                caller_explain(authorize(m->callers, call, owner, action, turn_take, t, free, error), error));
+        return handled(caller_explain(
+                authorize(m->api->callers, call, owner, action, turn_take, t, free, error), error));
 }
 
 static struct job *job_by_path(struct manager *m, const char *path) {
@@ -94,13 +97,13 @@ int api_find_node(sd_bus *bus, const char *path, const char *interface, void *us
 
 static int enumerate_jobs(sd_bus *bus, const char *prefix, void *userdata, char ***ret, sd_bus_error *error) {
         struct manager *m = userdata;
-        unsigned count = MIN(HASH_COUNT(m->jobs), TREE_MAX), n = 0;
+        unsigned count = MIN(HASH_COUNT(m->jobs.by_number), TREE_MAX), n = 0;
         char **list = calloc(count + 1, sizeof(*list)), path[64];
         struct job *j, *next;
 
         if (!list)
                 return -ENOMEM;
-        HASH_ITER (hh, m->jobs, j, next) {
+        HASH_ITER (hh, m->jobs.by_number, j, next) {
                 if (n == count)
                         break;
                 list[n] = strdup(notice_job_path(j->number, path));
@@ -149,6 +152,27 @@ static const struct {
         { MASTER_NODE_PREFIX, MASTER_NODE, api_node_vtable, api_find_node },
 };
 
+/* At the start, since the question may go to a directory on the network. */
+static void find_backup_user(struct api *api) {
+        const struct passwd *pw = getpwnam("primus-backup");
+
+        api->backup_uid_known = pw != NULL;
+        api->backup_uid = pw ? pw->pw_uid : 0;
+}
+
+int api_new(struct manager *m) {
+        m->api = calloc(1, sizeof(*m->api));
+        if (!m->api)
+                return -ENOMEM;
+        find_backup_user(m->api);
+        return 0;
+}
+
+void api_free(struct manager *m) {
+        free(m->api);
+        m->api = NULL;
+}
+
 int api_connect(struct manager *m) {
         int r = sd_bus_open_system_with_description(&m->bus, "system");
 
@@ -161,15 +185,15 @@ int api_connect(struct manager *m) {
                                               "org.freedesktop.DBus.Local", "Disconnected", on_disconnected,
                                               NULL, m);
         if (r >= 0)
-                r = callers_new(m->bus, &m->callers);
+                r = callers_new(m->bus, &m->api->callers);
         if (r >= 0)
-                r = people_new(m->event, people_lookup_host, &m->people);
+                r = people_new(m->event, people_lookup_host, &m->api->people);
         if (r >= 0)
-                callers_on_gone(m->callers, on_caller_gone, m);
+                callers_on_gone(m->api->callers, on_caller_gone, m);
         if (r >= 0)
-                r = audit_new(m->bus, m->event, m->callers, &m->audit);
+                r = audit_new(m->bus, m->event, m->api->callers, &m->api->audit);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(objects); i++)
-                r = audit_add_vtable(m->audit, objects[i].path, objects[i].interface, objects[i].vtable,
+                r = audit_add_vtable(m->api->audit, objects[i].path, objects[i].interface, objects[i].vtable,
                                      objects[i].find, m);
         if (r >= 0)
                 r = sd_bus_add_node_enumerator(m->bus, NULL, MASTER_JOB_PREFIX, enumerate_jobs, m);
@@ -195,10 +219,10 @@ int api_publish(struct manager *m) {
 }
 
 void api_disconnect(struct manager *m) {
-        m->people = people_free(m->people);
-        callers_free(m->callers);
-        m->callers = NULL;
-        m->audit = audit_free(m->audit);
+        m->api->people = people_free(m->api->people);
+        callers_free(m->api->callers);
+        m->api->callers = NULL;
+        m->api->audit = audit_free(m->api->audit);
         turns_stop(m);
         /* Not flush: that would wait. What is queued for a bus that does not read is lost with us, and asked
          * for again. */

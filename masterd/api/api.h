@@ -14,6 +14,10 @@ struct job;
 struct executor;
 struct node;
 
+/* The state of api. -ENOMEM. */
+int api_new(struct manager *m);
+void api_free(struct manager *m);
+
 /* Connects to the system bus (asynchronously) and installs the objects; api_publish() then asks for the name.
  */
 int api_connect(struct manager *m);

@@ -42,13 +42,13 @@ static int append_counts(sd_bus_message *reply, const struct array *a) {
 int api_append_array(sd_bus_message *reply, struct manager *m, const struct job *j) {
         int r;
 
-        if (!j->array && j->array_number == 0)
+        if (!j->array && j->element.array == 0)
                 return 0;
         r = reply_open_array(reply, "array", "a{sv}");
         if (r >= 0)
                 r = j->array ? append_counts(reply, j->array)
-                             : sd_bus_message_append(reply, "{sv}{sv}", "of", "u", j->array_number, "index",
-                                                     "u", j->array_index);
+                             : sd_bus_message_append(reply, "{sv}{sv}", "of", "u", j->element.array, "index",
+                                                     "u", j->element.index);
         return r < 0 ? r : reply_close_array(reply);
 }
 
@@ -144,9 +144,9 @@ static const struct call_option rerun_options[] = {
 
 /* Secrets and the submitter's variables have ended with the job. */
 static int refuse_lost(const struct job *j, const struct submission *s, sd_bus_error *error) {
-        bool secrets = j->had_secrets && s->n_secrets == 0;
+        bool secrets = j->given.had_secrets && s->given.n_secrets == 0;
 
-        if (!secrets && !(j->had_env && !s->env))
+        if (!secrets && !(j->given.had_env && !s->given.env))
                 return 0;
         return sd_bus_error_setf(
                 error, ERROR_REFUSED,
@@ -182,19 +182,19 @@ static int again(struct manager *m, sd_bus_message *call, struct job *j, struct 
                 r = holdings_admit_job(m, j->owner, error);
         if (r >= 0)
                 r = holdings_admit(m, j->owner,
-                                   footprint_of_job(j) + heap_of_strings(s->env) +
-                                           footprint_of_secrets(s->secrets, s->n_secrets),
+                                   footprint_of_job(j) + heap_of_strings(s->given.env) +
+                                           footprint_of_secrets(s->given.secrets, s->given.n_secrets),
                                    error);
-        if (r >= 0 && j->bundle[0] && !bundles_have(m, j->owner, j->bundle))
+        if (r >= 0 && j->given.bundle[0] && !bundles_have(m, j->owner, j->given.bundle))
                 r = sd_bus_error_setf(error, ERROR_REFUSED, "The files of job %u are gone; submit it again",
                                       j->number);
         if (r < 0)
                 return r;
         job_forget_private(j);
-        j->env = TAKE_PTR(s->env);
-        j->secrets = TAKE_PTR(s->secrets);
-        j->n_secrets = s->n_secrets;
-        s->n_secrets = 0;
+        j->given.env = TAKE_PTR(s->given.env);
+        j->given.secrets = TAKE_PTR(s->given.secrets);
+        j->given.n_secrets = s->given.n_secrets;
+        s->given.n_secrets = 0;
         r = arrays_again(m, j, uid);
         return r < 0 ? r : api_submitted(m, call, j, NULL);
 }
@@ -214,10 +214,10 @@ static int anew(struct manager *m, sd_bus_message *call, const struct job *j, st
         s->config = config;
         s->config_size = strlen(config);
         s->name = strdup(j->name);
-        s->cwd = *j->cwd ? strdup(j->cwd) : NULL;
-        if (!s->name || (*j->cwd && !s->cwd))
+        s->given.cwd = *j->given.cwd ? strdup(j->given.cwd) : NULL;
+        if (!s->name || (*j->given.cwd && !s->given.cwd))
                 return -ENOMEM;
-        memcpy(s->bundle, j->bundle, sizeof(s->bundle));
+        memcpy(s->given.bundle, j->given.bundle, sizeof(s->given.bundle));
         /* What it was to wait for then is over. */
         s->overrides = json_pack("{s:[], s:n}", "after", "begin");
         if (!s->overrides)

@@ -7,6 +7,7 @@
 
 #include "lib/base/log.h"
 #include "lib/wire/errors.h"
+#include "masterd/api/api-parts.h"
 #include "masterd/api/api.h"
 #include "masterd/api/options.h"
 #include "masterd/caller/audit.h"
@@ -59,7 +60,7 @@ static int backup(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
         struct copying *c;
         int r;
 
-        if (uid != 0 && uid != geteuid() && (!m->backup_uid_known || uid != m->backup_uid))
+        if (uid != 0 && uid != geteuid() && (!m->api->backup_uid_known || uid != m->api->backup_uid))
                 return sd_bus_error_set(
                         error, SD_BUS_ERROR_ACCESS_DENIED,
                         "The state holds the key of the cluster and secrets of jobs: only root may "

@@ -7,6 +7,7 @@
 #include "lib/base/parse.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
+#include "masterd/api/audience.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/looking.h"
 #include "masterd/api/options.h"
@@ -268,14 +269,14 @@ static int get_change(sd_bus *bus, const char *path, const char *interface, cons
         const struct job *j = userdata;
 
         /* For whoever has just changed it, or else has a right on it and has used it. */
-        return sd_bus_message_append(reply, "s", sender && api_watches(j, sender) ? change_latest(j) : "");
+        return sd_bus_message_append(reply, "s", sender && audience_has(j, sender) ? change_latest(j) : "");
 }
 
 const sd_bus_vtable api_job_change_vtable[] = {
         SD_BUS_VTABLE_START(0),
-        SD_BUS_PROPERTY("Version", "t", NULL, offsetof(struct job, version), 0),
+        SD_BUS_PROPERTY("Version", "t", NULL, offsetof(struct job, change.version), 0),
         SD_BUS_PROPERTY("LatestChange", "s", get_change, 0, 0),
-        SD_BUS_PROPERTY("RendezvousEpoch", "t", NULL, offsetof(struct job, epoch), 0),
+        SD_BUS_PROPERTY("RendezvousEpoch", "t", NULL, offsetof(struct job, rendezvous.epoch), 0),
         SD_BUS_METHOD_WITH_ARGS("Update", SD_BUS_ARGS("t", version, "a{sv}", changes),
                                 SD_BUS_RESULT("t", now), on_change, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Scale", SD_BUS_ARGS("t", version, "a{sx}", roles), SD_BUS_RESULT("t", now),

@@ -255,7 +255,7 @@ static int change(sd_bus_message *call, struct manager *m, sd_bus_error *error,
 static bool somebody_reads(const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
-                if (executor_role(e)->input_policy == INPUT_STREAMING && !e->feed_last &&
+                if (executor_role(e)->input_policy == INPUT_STREAMING && !e->feed.last &&
                     !executor_state_ended(e->state))
                         return true;
         }

@@ -40,7 +40,7 @@ static int append_episode(sd_bus_message *reply, const struct job *j, const stru
 /* A host that is not heard of says nothing of what runs there: all would look well. */
 static int append_silence(sd_bus_message *reply, const struct manager *m, const struct executor *e) {
         char text[LIVENESS_TEXT_MAX];
-        uint64_t since = e->node->last_seen_real;
+        uint64_t since = e->node->seen.real;
         int r = sd_bus_message_open_container(reply, 'a', "{sv}");
 
         if (r >= 0)
@@ -59,7 +59,7 @@ static int append_silence(sd_bus_message *reply, const struct manager *m, const 
 bool api_is_silent(const struct manager *m, const struct executor *e) {
         /* A new master takes all of them for suspects until they have dialled in. */
         return e->node && executor_state_holds(e->state) && e->node->state == NODE_SUSPECT &&
-               (e->node->refused || usec_sub(now_boot(), e->node->last_seen_boot) >= m->conf.suspect_usec);
+               (e->node->refused || usec_sub(now_boot(), e->node->seen.boot) >= m->conf.suspect_usec);
 }
 
 int api_append_verdicts(sd_bus_message *reply, const struct manager *m, const struct job *j) {

@@ -115,7 +115,7 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         if (r >= 0)
                 r = reply_open_key(reply, "cwd", "ay");
         if (r >= 0)
-                r = sd_bus_message_append_array(reply, 'y', j->cwd, strlen(j->cwd));
+                r = sd_bus_message_append_array(reply, 'y', j->given.cwd, strlen(j->given.cwd));
         if (r >= 0)
                 r = reply_close_key(reply);
         return reply_list_send(reply, r);
@@ -156,10 +156,10 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
                 k = sd_bus_message_append(reply, "{sv}", "placed", "t", r->placed_real);
         if (k >= 0 && r->memory_peak != UINT64_MAX)
                 k = sd_bus_message_append(reply, "{sv}", "memoryPeak", "t", r->memory_peak);
-        if (k >= 0 && e && e->telemetry &&
-            e->telemetry->latest.now[TELEMETRY_MEMORY_BYTES] != TELEMETRY_UNKNOWN)
+        if (k >= 0 && e && e->watch.telemetry &&
+            e->watch.telemetry->latest.now[TELEMETRY_MEMORY_BYTES] != TELEMETRY_UNKNOWN)
                 k = sd_bus_message_append(reply, "{sv}", "memory", "t",
-                                          e->telemetry->latest.now[TELEMETRY_MEMORY_BYTES]);
+                                          e->watch.telemetry->latest.now[TELEMETRY_MEMORY_BYTES]);
         if (k >= 0 && r->cpu_usec != UINT64_MAX)
                 k = sd_bus_message_append(reply, "{sv}", "cpu", "t", r->cpu_usec);
         if (k >= 0 && r->io_read != UINT64_MAX)
@@ -168,9 +168,9 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
         if (k >= 0 && r->n_ports > 0)
                 k = append_ports(reply, r);
         if (k >= 0 && e && e->job->data && executor_role(e)->input_policy == INPUT_STREAMING)
-                k = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "dataTasks", "u", e->n_leases,
-                                          "dataWait", "t", e->data_wait_usec, "trainerWait", "t",
-                                          e->trainer_wait_usec, "dataIdle", "b", (int)feeding_idle(e));
+                k = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "dataTasks", "u", e->feed.n_leases,
+                                          "dataWait", "t", e->feed.data_wait_usec, "trainerWait", "t",
+                                          e->feed.trainer_wait_usec, "dataIdle", "b", (int)feeding_idle(e));
         if (k >= 0)
                 k = sd_bus_message_close_container(reply);
         return k < 0 ? k : sd_bus_message_close_container(reply);
@@ -209,7 +209,7 @@ int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 if (r < 0 || j->array)
                         break;
                 struct executor_record record = record_of_executor(e);
-                r = append_executor(reply, &record, e->restarts, e);
+                r = append_executor(reply, &record, e->restart.n, e);
         }
         return reply_list_send(reply, r);
 }

@@ -419,7 +419,8 @@ static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (r >= 0)
                 r = sd_bus_message_append_array(reply, 'y', fresh.cert_pem, strlen(fresh.cert_pem));
         if (r >= 0)
-                r = sd_bus_message_append(reply, "a{sv}", 1, "authority", "s", l->manager->ca.cert_pem);
+                r = sd_bus_message_append(reply, "a{sv}", 1, "authority", "s",
+                                          identity_authority(l->manager));
         certificate_done(&fresh);
         if (r < 0) {
                 sd_bus_message_unref(reply);

@@ -9,7 +9,9 @@
 
 #include "lib/base/parse.h"
 #include "lib/wire/errors.h"
+#include "masterd/api/api-parts.h"
 #include "masterd/api/api.h"
+#include "masterd/api/audience.h"
 #include "masterd/api/turn.h"
 #include "masterd/caller/audit.h"
 #include "masterd/caller/authorize.h"
@@ -43,8 +45,8 @@ static struct sight sight_at(struct manager *m, uint32_t uid, const struct job *
                 .caller = uid,
                 .pools = &m->conf.pools,
                 .pool = pools_find(&m->conf.pools, j->spec->queue),
-                .who = people_find(m->people, uid),
-                .of = people_find(m->people, j->owner),
+                .who = people_find(m->api->people, uid),
+                .of = people_find(m->api->people, j->owner),
                 .min_uid = m->conf.min_uid,
         };
 }
@@ -109,7 +111,7 @@ static int say_refusal(const struct looking *q, const struct job *j, char **ret)
                              "Job %u (%.*s) is %s's, and %s: ask %s (primusctl update %u visible=%s), or an "
                              "administrator of this cluster (polkit action %s)",
                              j->number, n, j->name, owner, sight_text(&s, owner, sight, sizeof(sight)), owner,
-                             j->array_number > 0 ? j->array_number : j->number,
+                             j->element.array > 0 ? j->element.array : j->number,
                              sight_of(s.visible, s.pool) == VISIBLE_OWNER ? "group" : "all", q->action);
         return r < 0 ? -ENOMEM : 0;
 }
@@ -124,7 +126,7 @@ static int go(struct looking *q, sd_bus_message *call, bool looks, sd_bus_error 
         if (!t)
                 return -ENOMEM;
         if (j)
-                api_watch(j, call, q->uid, looks);
+                audience_add(j, call, q->uid, looks);
         r = turn_take(call, q->uid, t, error);
         free(t);
         return r;
@@ -148,8 +150,8 @@ static int decide(struct looking *q, sd_bus_error *error) {
         if (r < 0)
                 return r;
         q->n_ref++;
-        return authorize_saying(q->manager->callers, q->call, OWNER_ANOTHER, q->action, text, on_granted, q,
-                                looking_unref, error);
+        return authorize_saying(q->manager->api->callers, q->call, OWNER_ANOTHER, q->action, text, on_granted,
+                                q, looking_unref, error);
 }
 
 static void on_people(void *userdata) {
@@ -173,10 +175,10 @@ static int on_identified(sd_bus_message *call, uint32_t uid, void *userdata, sd_
                 audit_permission(call, j && uid == j->owner ? AUDIT_OWNER : AUDIT_ROOT, NULL);
                 return go(q, call, false, error);
         }
-        if (people_find(q->manager->people, uids[0]) && people_find(q->manager->people, uids[1]))
+        if (people_find(q->manager->api->people, uids[0]) && people_find(q->manager->api->people, uids[1]))
                 return decide(q, error);
         q->n_ref++;
-        r = people_ask(q->manager->people, uid, uids, ELEMENTSOF(uids), on_people, looking_unref, q);
+        r = people_ask(q->manager->api->people, uid, uids, ELEMENTSOF(uids), on_people, looking_unref, q);
         if (r < 0)
                 looking_unref(q);
         return r < 0 ? r : 1;
@@ -194,7 +196,7 @@ static int call_job(struct job *j, sd_bus_message *call, const struct looking *f
         q->call = sd_bus_message_ref(call);
         q->n_ref = 1;
         r = caller_explain(
-                caller_identify_full(j->manager->callers, call, on_identified, q, looking_unref, error),
+                caller_identify_full(j->manager->api->callers, call, on_identified, q, looking_unref, error),
                 error);
         return r == 0 ? 1 : r; /* to sd-bus 0 means "not mine" */
 }
@@ -234,9 +236,9 @@ static void on_known(void *userdata) {
         struct turn *t = turn_new(q->manager, q->work);
         int r;
 
-        q->manager->known_for = q->call; /* whoever is not known by now, will not be */
+        q->manager->api->known_for = q->call; /* whoever is not known by now, will not be */
         r = t ? turn_take(q->call, q->uid, t, &error) : -ENOMEM;
-        q->manager->known_for = NULL;
+        q->manager->api->known_for = NULL;
         r = caller_explain(r, &error);
         caller_answer(q->call, r, &error);
         sd_bus_error_free(&error);
@@ -257,7 +259,7 @@ static bool add(uint32_t uid, uint32_t *uids, size_t *n) {
 static size_t unknown(struct manager *m, uint32_t uid, uint32_t uids[static PEOPLE_ASKED_MAX]) {
         size_t n = 0;
 
-        for (struct job *j = uid == 0 ? NULL : m->jobs; j; j = j->hh.next) {
+        for (struct job *j = uid == 0 ? NULL : m->jobs.by_number; j; j = j->hh.next) {
                 const struct sight s = sight_at(m, uid, j);
                 if (sight_needs_caller(&s) && !s.who)
                         (void)add(uid, uids, &n);
@@ -269,7 +271,7 @@ static size_t unknown(struct manager *m, uint32_t uid, uint32_t uids[static PEOP
 
 int api_know(struct manager *m, sd_bus_message *call, uint32_t uid, caller_handler work) {
         uint32_t uids[PEOPLE_ASKED_MAX];
-        size_t n = m->known_for == call ? 0 : unknown(m, uid, uids);
+        size_t n = m->api->known_for == call ? 0 : unknown(m, uid, uids);
         struct listing *q;
         int r;
 
@@ -279,7 +281,7 @@ int api_know(struct manager *m, sd_bus_message *call, uint32_t uid, caller_handl
         if (!q)
                 return -ENOMEM;
         *q = (struct listing){ m, uid, work, sd_bus_message_ref(call) };
-        r = people_ask(m->people, uid, uids, n, on_known, listing_free, q);
+        r = people_ask(m->api->people, uid, uids, n, on_known, listing_free, q);
         if (r < 0)
                 listing_free(q);
         return r < 0 ? r : 1;
@@ -297,138 +299,4 @@ int api_append_visible(sd_bus_message *reply, struct manager *m, const struct jo
         return sd_bus_message_append(reply, "{sv}{sv}", "visible", "s",
                                      visible_to_string(sight_of(s.visible, s.pool)), "visibleTo", "s",
                                      sight_text(&s, owner, text, sizeof(text)));
-}
-
-/* ---- signals ---- */
-
-#define LOOKERS_MORE 4u
-
-static void watch(struct job *j, const char *name) {
-        char *copy;
-
-        for (unsigned i = 0; i < JOB_WATCHERS_MAX && j->watchers[i]; i++)
-                if (strcmp(j->watchers[i], name) == 0)
-                        return;
-        copy = strdup(name);
-        if (!copy)
-                return;
-        free(j->watchers[j->next_watcher]);
-        j->watchers[j->next_watcher] = copy;
-        j->next_watcher = (j->next_watcher + 1) % JOB_WATCHERS_MAX;
-}
-
-/* Makes room for a few more. */
-static struct job_looker *more_places(struct job *j) {
-        struct job_looker *more = reallocarray(j->lookers, j->n_lookers + LOOKERS_MORE, sizeof(*more));
-
-        if (!more)
-                return NULL;
-        j->lookers = more;
-        more += j->n_lookers;
-        memset(more, 0, LOOKERS_MORE * sizeof(*more));
-        j->n_lookers += LOOKERS_MORE;
-        return more;
-}
-
-/* A free place, or of this user who has enough the oldest, or of all. NULL: out of memory. */
-static struct job_looker *place_for(struct job *j, uint32_t uid) {
-        struct job_looker *oldest = j->lookers, *own = NULL;
-        unsigned n_own = 0;
-
-        for (struct job_looker *l = j->lookers; l < j->lookers + j->n_lookers; l++) {
-                if (l->since < oldest->since)
-                        oldest = l;
-                if (!l->name || l->uid != uid)
-                        continue;
-                n_own++;
-                if (!own || l->since < own->since)
-                        own = l;
-        }
-        if (n_own >= JOB_LOOKERS_PER_USER)
-                return own;
-        return j->n_lookers == JOB_LOOKERS_MAX || (oldest && !oldest->name) ? oldest : more_places(j);
-}
-
-static void look(struct job *j, const char *name, uint32_t uid) {
-        struct job_looker *l;
-        uint64_t last = 0;
-        char *copy;
-
-        if (api_watches(j, name))
-                return;
-        for (l = j->lookers; l < j->lookers + j->n_lookers; l++) {
-                if (l->name && strcmp(l->name, name) == 0)
-                        return;
-                last = MAX(last, l->since);
-        }
-        copy = strdup(name);
-        l = copy ? place_for(j, uid) : NULL;
-        if (!l) {
-                free(copy);
-                return;
-        }
-        free(l->name);
-        *l = (struct job_looker){ copy, uid, last + 1 };
-}
-
-void api_watch(struct job *j, sd_bus_message *call, uint32_t uid, bool looks) {
-        const char *name = sd_bus_message_get_sender(call);
-
-        if (name && looks)
-                look(j, name, uid);
-        else if (name)
-                watch(j, name);
-}
-
-bool api_watches(const struct job *j, const char *name) {
-        for (unsigned i = 0; i < JOB_WATCHERS_MAX && j->watchers[i]; i++)
-                if (strcmp(j->watchers[i], name) == 0)
-                        return true;
-        return false;
-}
-
-struct telling {
-        struct manager *manager;
-        uint32_t number, uid;
-        char *watcher;
-        watcher_function send;
-        char data[];
-};
-
-static void telling_free(void *userdata) {
-        struct telling *t = userdata;
-
-        free(t->watcher);
-        free(t);
-}
-
-static void tell(void *userdata) {
-        struct telling *t = userdata;
-        const struct job *j = manager_job(t->manager, t->number);
-
-        if (j && api_sees(t->manager, t->uid, j))
-                t->send(t->manager, t->watcher, t->data);
-        telling_free(t);
-}
-
-static void tell_looker(struct job *j, const struct job_looker *w, watcher_function send, const void *data,
-                        size_t size) {
-        struct telling *t = malloc(sizeof(*t) + size);
-        uint32_t uids[2] = { w->uid, j->owner };
-
-        if (!t)
-                return;
-        *t = (struct telling){ j->manager, j->number, w->uid, strdup(w->name), send };
-        memcpy(t->data, data, size);
-        if (!t->watcher ||
-            people_ask(j->manager->people, w->uid, uids, ELEMENTSOF(uids), tell, telling_free, t) < 0)
-                telling_free(t);
-}
-
-void api_tell_watchers(struct job *j, watcher_function send, const void *data, size_t size) {
-        for (unsigned i = 0; i < JOB_WATCHERS_MAX && j->watchers[i]; i++)
-                send(j->manager, j->watchers[i], data);
-        for (unsigned i = 0; i < j->n_lookers; i++)
-                if (j->lookers[i].name && !api_watches(j, j->lookers[i].name))
-                        tell_looker(j, j->lookers + i, send, data, size);
 }

@@ -28,13 +28,3 @@ bool api_sees(struct manager *m, uint32_t uid, const struct job *j);
 
 /* "visible" s and "visibleTo" s (in words) of a dictionary that is open. */
 int api_append_visible(sd_bus_message *reply, struct manager *m, const struct job *j);
-
-/* The caller has a right on the job, or (looks) may only look at it: it gets the job's signals from now on,
- * the latter as long as that holds. The latest JOB_WATCHERS_MAX and JOB_LOOKERS_MAX do: who only looks takes
- * nobody's place who has a right, and few places. */
-void api_watch(struct job *j, sd_bus_message *call, uint32_t uid, bool looks);
-/* Whether it watches by a right of its own. */
-bool api_watches(const struct job *j, const char *name);
-/* Calls send for each watcher, unless it may not look any more; later where that has to be found out, in the
- * order of the calls. data belongs to the caller; it is copied where it is needed longer. */
-void api_tell_watchers(struct job *j, watcher_function send, const void *data, size_t size);

@@ -271,7 +271,7 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
                 r = sd_bus_message_append(reply, "sssddttuuut", node->name, node_shown_state(node),
                                           node->address.family ? addr_format(&node->address, address) : "",
                                           (double)v->cpus, (double)cpu / 1000, v->memory, memory,
-                                          (uint32_t)v->n_gpus, gpus, node->n_executors, node->last_seen_real);
+                                          (uint32_t)v->n_gpus, gpus, node->n_executors, node->seen.real);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (r >= 0)
@@ -282,8 +282,8 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
                         node_reason(node, held), "kernel", "s", v->kernel ? v->kernel : "", "os", "s",
                         v->os ? v->os : "", "version", "s", node->version ? node->version : "", "limits", "b",
                         (int)v->controllers, "boot", "s", sd_id128_to_string(node->boot_id, boot));
-        if (r >= 0 && node->taken_over)
-                r = sd_bus_message_append(reply, "{sv}", "takenOver", "t", node->joined_real);
+        if (r >= 0 && node->joined.taken_over)
+                r = sd_bus_message_append(reply, "{sv}", "takenOver", "t", node->joined.real);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -342,7 +342,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         store_delete_node(m->store, node->name);
         /* Executors that have ended still name it; forget that first. */
         struct job *j, *j_next;
-        HASH_ITER (hh, m->jobs, j, j_next)
+        HASH_ITER (hh, m->jobs.by_number, j, j_next)
                 job_forget_node(j, node);
         nodes_remove(&m->nodes, node);
         manager_schedule(m);
@@ -444,7 +444,7 @@ const sd_bus_vtable api_manager_vtable[] = {
         SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("ClusterId", "s", get_cluster, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Term", "t", NULL, offsetof(struct manager, term), SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("NumJobs", "u", NULL, offsetof(struct manager, n_active), 0),
+        SD_BUS_PROPERTY("NumJobs", "u", NULL, offsetof(struct manager, jobs.n_active), 0),
         SD_BUS_PROPERTY("NumNodes", "u", get_nodes, 0, 0),
         SD_BUS_VTABLE_END,
 };

@@ -332,7 +332,7 @@ static int append_gpus(sd_bus_message *reply, const struct node *node) {
         uint64_t held = 0;
 
         DL_FOREACH2 (node->executors, e, node_next)
-                held |= e->gpus;
+                held |= e->place.gpus;
         for (size_t i = 0; r >= 0 && i < node->inventory.n_gpus && i < 64; i++) {
                 const struct gpu_info *g = node->inventory.gpus + i;
                 r = sd_bus_message_append(reply, "(sstsb)", g->uuid, g->model ?: "", g->memory, g->mig ?: "",
@@ -345,7 +345,7 @@ static int append_windows(sd_bus_message *reply, struct manager *m, const struct
         const struct window *w;
         int r = reply_open_array(reply, "windows", "a(ttsu)");
 
-        DL_FOREACH (m->windows, w)
+        DL_FOREACH (maintenance_windows(m), w)
                 if (r >= 0 && w->node == node)
                         r = sd_bus_message_append(reply, "(ttsu)", w->from_real, w->to_real, w->reason,
                                                   w->uid);
@@ -432,19 +432,18 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                         "s", node->address.family ? addr_format(&node->address, address) : "", "cpus", "u",
                         v->cpus, "cpusFree", "d", (double)cpu / 1000, "memory", "t", v->memory, "memoryFree",
                         "t", memory, "gpus", "u", (uint32_t)v->n_gpus, "gpusFree", "u", gpus, "heartbeat",
-                        "t", node->last_seen_real, "boot", "s", sd_id128_to_string(node->boot_id, boot),
-                        "version", "s", node->version ? node->version : "", "limits", "b",
-                        (int)v->controllers);
+                        "t", node->seen.real, "boot", "s", sd_id128_to_string(node->boot_id, boot), "version",
+                        "s", node->version ? node->version : "", "limits", "b", (int)v->controllers);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}", "kernel", "s",
                                           v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "epoch",
                                           "t", node->epoch, "link", "s", link_of(node, link), "refused", "s",
                                           node->refused ? node->refused : "");
-        if (r >= 0 && node->joined_real > 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "joined", "t", node->joined_real,
-                                          "joinedFrom", "s", addr_format(&node->joined_from, address),
-                                          "joinedBy", "u", node->joined_by, "takenOver", "b",
-                                          (int)node->taken_over);
+        if (r >= 0 && node->joined.real > 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "joined", "t", node->joined.real,
+                                          "joinedFrom", "s", addr_format(&node->joined.from, address),
+                                          "joinedBy", "u", node->joined.by, "takenOver", "b",
+                                          (int)node->joined.taken_over);
         if (r >= 0)
                 r = api_append_labels(reply, node);
         if (r >= 0)

@@ -55,7 +55,7 @@ static int append_waiting(sd_bus_message *reply, struct manager *m, struct job *
                         "s", job_state_to_string(j->state));
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "position", "t",
-                                          position, "since", "t", j->waits_real ?: j->submitted_real,
+                                          position, "since", "t", j->queue.waits_real ?: j->submitted_real,
                                           "executors", "u", wanted, "cpus", "d",
                                           (double)needs.cpu_milli / 1000, "memory", "t", needs.memory, "gpus",
                                           "u", needs.gpus, "startsBy", "t", starts == UINT64_MAX ? 0 : starts,
@@ -84,7 +84,7 @@ static int list_queue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
                         r = append_waiting(reply, m, j, i + 1, api_sees(m, uid, j));
         }
         /* Those that are not tried yet: for others to end, for a time, for their back-off. */
-        HASH_ITER (hh, m->jobs, j, next) {
+        HASH_ITER (hh, m->jobs.by_number, j, next) {
                 struct policy_why why;
                 if (r >= 0 && j->state == JOB_QUEUED && held < QUEUE_MAX &&
                     queueing_last_why(m, j, &why) < 0) {
@@ -246,7 +246,7 @@ int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *er
                         reply, "{sv}{sv}{sv}{sv}{sv}", "state", "s", job_state_to_string(j->state), "pool",
                         "s", j->spec->queue, "priority", "i",
                         j->spec->waits.priority == SPEC_PRIORITY_NONE ? 0 : j->spec->waits.priority,
-                        "requeues", "u", j->requeues, "reason", "s",
+                        "requeues", "u", j->requeue.n, "reason", "s",
                         j->reason && *j->reason                 ? j->reason
                         : feeding_why(m, j, data, sizeof(data)) ? data
                         : why_not_tried(j, data, sizeof(data))  ? data

@@ -9,6 +9,7 @@
 #include "masterd/admit/submit-options.h"
 #include "masterd/admit/submit.h"
 #include "masterd/api/api.h"
+#include "masterd/api/audience.h"
 #include "masterd/api/looking.h"
 #include "masterd/api/options.h"
 #include "masterd/caller/audit.h"
@@ -54,13 +55,13 @@ static int read_env(sd_bus_message *m, struct submission *s, sd_bus_error *error
                 if (n >= LINK_ENV_MAX / 2)
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                                  "env: more than %u variables", LINK_ENV_MAX / 2);
-                bigger = reallocarray(s->env, n + 2, sizeof(*bigger));
+                bigger = reallocarray(s->given.env, n + 2, sizeof(*bigger));
                 if (!bigger)
                         return -ENOMEM;
-                s->env = bigger;
-                s->env[n] = strndup(text, size);
-                s->env[n + 1] = NULL;
-                if (!s->env[n++])
+                s->given.env = bigger;
+                s->given.env[n] = strndup(text, size);
+                s->given.env[n + 1] = NULL;
+                if (!s->given.env[n++])
                         return -ENOMEM;
         }
         if (r >= 0)
@@ -96,24 +97,24 @@ static int read_secrets(sd_bus_message *m, struct submission *s, sd_bus_error *e
                 if (r < 0)
                         return r;
                 total += size;
-                if (!secret_name_valid(name) || s->n_secrets >= SECRETS_MAX || total > SECRET_BYTES_MAX)
+                if (!secret_name_valid(name) || s->given.n_secrets >= SECRETS_MAX || total > SECRET_BYTES_MAX)
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                                  "secrets: at most %u with %u bytes together, names of "
                                                  "letters, digits, '.', '_' and '-'",
                                                  SECRETS_MAX, SECRET_BYTES_MAX);
-                bigger = reallocarray(s->secrets, s->n_secrets + 1, sizeof(*bigger));
+                bigger = reallocarray(s->given.secrets, s->given.n_secrets + 1, sizeof(*bigger));
                 if (!bigger)
                         return -ENOMEM;
-                s->secrets = bigger;
-                bigger[s->n_secrets] = (struct job_secret){ strdup(name), malloc(size + 1), size };
-                if (!bigger[s->n_secrets].name || !bigger[s->n_secrets].data) {
-                        free(bigger[s->n_secrets].name);
-                        free(bigger[s->n_secrets].data);
+                s->given.secrets = bigger;
+                bigger[s->given.n_secrets] = (struct job_secret){ strdup(name), malloc(size + 1), size };
+                if (!bigger[s->given.n_secrets].name || !bigger[s->given.n_secrets].data) {
+                        free(bigger[s->given.n_secrets].name);
+                        free(bigger[s->given.n_secrets].data);
                         return -ENOMEM;
                 }
                 if (size > 0)
-                        memcpy(bigger[s->n_secrets].data, data, size);
-                s->n_secrets++;
+                        memcpy(bigger[s->given.n_secrets].data, data, size);
+                s->given.n_secrets++;
                 r = sd_bus_message_exit_container(m);
         }
         if (r >= 0)
@@ -133,10 +134,10 @@ static int read_cwd(sd_bus_message *m, struct submission *s, sd_bus_error *error
         if (size < 1 || size > SPEC_PATH_MAX || bytes[0] != '/' || memchr(bytes, 0, size))
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
                                         "cwd: an absolute path is expected");
-        s->cwd = strndup(bytes, size);
-        if (!s->cwd)
+        s->given.cwd = strndup(bytes, size);
+        if (!s->given.cwd)
                 return -ENOMEM;
-        if (!text_is_setting(s->cwd))
+        if (!text_is_setting(s->given.cwd))
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
                                         "cwd: the path " DIRECTORY_RULE ", and must be UTF-8");
         return sd_bus_message_exit_container(m);
@@ -166,7 +167,7 @@ static int read_bundle(sd_bus_message *m, struct submission *s, sd_bus_error *er
         if (strlen(sha) != 64 || strspn(sha, "0123456789abcdef") != 64)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
                                         "bundle: a SHA-256 in 64 lower-case hex digits is expected");
-        memcpy(s->bundle, sha, 65);
+        memcpy(s->given.bundle, sha, 65);
         return 0;
 }
 
@@ -244,7 +245,7 @@ int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const 
                 sd_bus_message_unref(reply);
                 return r; /* the job is there all the same: the caller sees it in the list */
         }
-        api_watch(j, call, j->owner, false);
+        audience_add(j, call, j->owner, false);
         return manager_reply_later(m, reply);
 }
 

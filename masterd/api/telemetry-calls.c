@@ -49,10 +49,10 @@ static int find_range(const char *word, enum series_range *ret) {
 
 /* Of an array all executors of its elements that are made; from behind e. NULL: the end. */
 static struct executor *next_holding(struct manager *m, struct job *j, struct executor *e) {
-        struct job *at = e ? e->job : j->array ? m->jobs : j;
+        struct job *at = e ? e->job : j->array ? m->jobs.by_number : j;
 
         for (;;) {
-                bool ours = at && (at == j ? !j->array : at->array_number == j->number);
+                bool ours = at && (at == j ? !j->array : at->element.array == j->number);
                 if (!at)
                         return NULL;
                 e = ours ? job_behind(at, e) : NULL;
@@ -155,7 +155,7 @@ static int append_role(sd_bus_message *reply, struct manager *m, struct job *j, 
                 return 0;
         telemetry_total_clear(&t);
         FOREACH_HOLDING (m, j, e) {
-                if (!j->array && (e->leaving || e->role != i))
+                if (!j->array && (e->leaver.leaves || e->role != i))
                         continue;
                 (void)telemetry_rates(e, rates);
                 telemetry_total_add(&t, e, rates);
@@ -217,8 +217,8 @@ static int append_executor(sd_bus_message *reply, const struct manager *m, const
                                           executor_role(e)->name, "index", "u", e->index, "attempt", "u",
                                           e->attempt, "state", "s", executor_state_to_string(e->state),
                                           "node", "s", e->node ? e->node->name : "", "rank", "u", e->rank);
-        if (r >= 0 && e->job->array_number > 0)
-                r = sd_bus_message_append(reply, "{sv}", "element", "u", e->job->array_index);
+        if (r >= 0 && e->job->element.array > 0)
+                r = sd_bus_message_append(reply, "{sv}", "element", "u", e->job->element.index);
         if (r >= 0)
                 r = append_verdicts(reply, m, e);
         if (r >= 0 && telemetry_rates(e, rates)) {
@@ -326,8 +326,8 @@ static int list_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-        HASH_ITER (hh, m->jobs, j, next) {
-                if (r < 0 || job_state_ended(j->state) || j->array_number > 0 ||
+        HASH_ITER (hh, m->jobs.by_number, j, next) {
+                if (r < 0 || job_state_ended(j->state) || j->element.array > 0 ||
                     (w.by_uid && w.uid != j->owner))
                         continue;
                 r = append_job(reply, m, j, api_sees(m, uid, j));

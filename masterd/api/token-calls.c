@@ -97,10 +97,6 @@ static int create_token(sd_bus_message *call, uint32_t uid, void *userdata, sd_b
         return manager_reply_later(m, reply);
 }
 
-static int token_by_expiry(struct token *a, struct token *b) {
-        return a->expires_real < b->expires_real ? -1 : a->expires_real > b->expires_real;
-}
-
 static int append_token(sd_bus_message *reply, const struct token *t) {
         char id[TOKEN_ID_TEXT_MAX];
         int r = sd_bus_message_open_container(reply, 'r', "sutsua{sv}");
@@ -121,13 +117,12 @@ static int append_token(sd_bus_message *reply, const struct token *t) {
 static int list_tokens(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         sd_bus_message *reply = NULL;
-        struct token *t, *next;
+        const struct token *t;
         uint64_t now = now_real();
         int r;
 
-        HASH_SORT(m->tokens, token_by_expiry);
         r = reply_list_new(call, "sutsua{sv}", &reply);
-        HASH_ITER (hh, m->tokens, t, next)
+        for (t = identity_tokens(m); t; t = t->hh.next)
                 if (r >= 0 && t->expires_real >= now)
                         r = append_token(reply, t);
         return reply_list_send(reply, r);

@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/wire/errors.h"
+#include "masterd/api/api-parts.h"
 #include "masterd/api/api.h"
 #include "masterd/caller/quota.h"
 #include "masterd/core/manager.h"
@@ -31,8 +32,8 @@ struct written {
 static void run_written(struct manager *m, void *data) {
         struct written *w = data;
 
-        if (m->quota)
-                quota_waited(m->quota, w->uid, w->bytes);
+        if (m->api->quota)
+                quota_waited(m->api->quota, w->uid, w->bytes);
         free(w);
 }
 
@@ -42,7 +43,7 @@ static void wait_for_disk(struct manager *m, uint32_t uid, size_t bytes) {
         if (!w)
                 return; /* not counted */
         *w = (struct written){ uid, bytes };
-        quota_wait(m->quota, uid, bytes, now_boot());
+        quota_wait(m->api->quota, uid, bytes, now_boot());
         (void)manager_effect(m, run_written, w);
 }
 
@@ -104,7 +105,7 @@ int turn_take(sd_bus_message *call, uint32_t uid, void *turn, sd_bus_error *erro
 
         if (uid == 0)
                 return t->work(call, uid, m, error);
-        verdict = quota_admit(m->quota, uid, now_boot(), &usec);
+        verdict = quota_admit(m->api->quota, uid, now_boot(), &usec);
         r = refuse(verdict, usec, error);
         if (r >= 0)
                 r = refuse_unsent(m, error);
@@ -117,7 +118,7 @@ int turn_take(sd_bus_message *call, uint32_t uid, void *turn, sd_bus_error *erro
         store_ask_for(m->store, uid);
         r = t->work(call, uid, m, error);
         store_ask_for(m->store, STORE_NOBODY);
-        quota_charge(m->quota, uid, clock_usec(CLOCK_THREAD_CPUTIME_ID) - began, 0, now_boot());
+        quota_charge(m->api->quota, uid, clock_usec(CLOCK_THREAD_CPUTIME_ID) - began, 0, now_boot());
         after = store_open_bytes(m->store);
         if (after > before)
                 wait_for_disk(m, uid, after - before);
@@ -128,19 +129,19 @@ int turn_take(sd_bus_message *call, uint32_t uid, void *turn, sd_bus_error *erro
 }
 
 void turn_answered(struct manager *m, uint32_t uid, size_t bytes) {
-        if (m->quota)
-                quota_charge(m->quota, uid, 0, bytes, now_boot());
+        if (m->api->quota)
+                quota_charge(m->api->quota, uid, 0, bytes, now_boot());
 }
 
 static void on_stored_answer(void *userdata, uint32_t uid, uint64_t usec, size_t bytes) {
         struct manager *m = userdata;
 
-        if (m->quota)
-                quota_charge(m->quota, uid, usec, bytes, now_boot());
+        if (m->api->quota)
+                quota_charge(m->api->quota, uid, usec, bytes, now_boot());
 }
 
 int turns_start(struct manager *m) {
-        int r = quota_new(&m->quota);
+        int r = quota_new(&m->api->quota);
 
         if (r >= 0)
                 store_on_answer(m->store, on_stored_answer, m);
@@ -148,5 +149,5 @@ int turns_start(struct manager *m) {
 }
 
 void turns_stop(struct manager *m) {
-        m->quota = quota_free(m->quota);
+        m->api->quota = quota_free(m->api->quota);
 }

@@ -67,7 +67,7 @@ struct listener {
         } while (0)
 
 struct upcalls {
-        /* What signals ask of api, as api_tell_watchers(): calls send for each who may look at the job. */
+        /* What signals ask of api, as audience_tell(): calls send for each who may look at the job. */
         void (*tell_watchers)(struct job *j, watcher_function send, const void *data, size_t size);
         /* What the relay asks of api, as api_sees(): whether that user may look at the job. */
         bool (*may_look)(struct manager *m, uint32_t uid, const struct job *j);

@@ -7,6 +7,7 @@
 #include "lib/base/exit.h"
 #include "lib/base/log.h"
 #include "masterd/caller/reply.h"
+#include "masterd/core/space-parts.h"
 
 #define DUE_USEC (5 * USEC_PER_MSEC)
 
@@ -21,10 +22,19 @@ struct batch {
         struct effect *effects, **effects_end;
 };
 
+struct pending {
+        void (*schedule)(struct manager *m);
+        sd_event_source *turn;                 /* runs at the end of a turn that asked for it */
+        struct effect *effects, **effects_end; /* of the open batch */
+        struct effect *due, **due_end;         /* of what is on disk, not run yet */
+        sd_event_source *run_due;
+        bool schedule_wanted, batch_open;
+};
+
 struct job *manager_job(struct manager *m, uint32_t number) {
         struct job *j;
 
-        HASH_FIND(hh, m->jobs, &number, sizeof(number), j);
+        HASH_FIND(hh, m->jobs.by_number, &number, sizeof(number), j);
         return j;
 }
 
@@ -48,22 +58,24 @@ static void effects_free(struct effect *e) {
  * follows in its order. */
 static int run_due(sd_event_source *s, void *userdata) {
         struct manager *m = userdata;
+        struct pending *p = m->pending;
         uint64_t end = now_boot() + DUE_USEC;
 
-        while (m->due && (now_boot() < end || sd_event_get_state(m->event) == SD_EVENT_FINISHED)) {
-                struct effect *e = m->due;
-                m->due = e->next;
-                if (!m->due)
-                        m->due_end = &m->due;
+        while (p->due && (now_boot() < end || sd_event_get_state(m->event) == SD_EVENT_FINISHED)) {
+                struct effect *e = p->due;
+                p->due = e->next;
+                if (!p->due)
+                        p->due_end = &p->due;
                 e->run(m, e->data); /* takes its data over */
                 free(e);
         }
-        return sd_event_source_set_enabled(s, m->due ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        return sd_event_source_set_enabled(s, p->due ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
 static void on_durable(void *userdata, int error) {
         struct batch *batch = userdata;
         struct manager *m = batch->manager;
+        struct pending *p = m->pending;
 
         if (error < 0) {
                 /* Memory is ahead of the disk: begin again from what is stored. */
@@ -73,32 +85,33 @@ static void on_durable(void *userdata, int error) {
                 (void)sd_event_exit(m->event, error);
                 effects_free(batch->effects);
         } else if (batch->effects) {
-                *m->due_end = batch->effects;
-                m->due_end = batch->effects_end;
-                (void)run_due(m->run_due, m);
+                *p->due_end = batch->effects;
+                p->due_end = batch->effects_end;
+                (void)run_due(p->run_due, m);
         }
         free(batch);
 }
 
 static int on_turn(sd_event_source *s, void *userdata) {
         struct manager *m = userdata;
+        struct pending *p = m->pending;
         struct batch *batch;
         int r;
 
         (void)sd_event_source_set_enabled(s, SD_EVENT_OFF);
-        if (m->schedule_wanted && m->serving) {
-                m->schedule_wanted = false;
-                m->schedule(m);
+        if (p->schedule_wanted && m->serving_boot > 0) {
+                p->schedule_wanted = false;
+                p->schedule(m);
         }
-        if (!m->batch_open)
+        if (!p->batch_open)
                 return 0;
-        m->batch_open = false;
+        p->batch_open = false;
         batch = malloc(sizeof(*batch));
         if (!batch)
                 return sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
-        *batch = (struct batch){ m, m->effects, m->effects_end };
-        m->effects = NULL;
-        m->effects_end = &m->effects;
+        *batch = (struct batch){ m, p->effects, p->effects_end };
+        p->effects = NULL;
+        p->effects_end = &p->effects;
         r = store_commit(m->store, on_durable, batch);
         if (r < 0) {
                 on_durable(batch, r);
@@ -107,19 +120,30 @@ static int on_turn(sd_event_source *s, void *userdata) {
         return 0;
 }
 
-static void want_turn(struct manager *m) {
-        if (m->turn)
-                (void)sd_event_source_set_enabled(m->turn, SD_EVENT_ONESHOT);
+static void want_turn(struct pending *p) {
+        if (p->turn)
+                (void)sd_event_source_set_enabled(p->turn, SD_EVENT_ONESHOT);
 }
 
 void manager_touch(struct manager *m) {
-        m->batch_open = true;
-        want_turn(m);
+        m->pending->batch_open = true;
+        want_turn(m->pending);
 }
 
 void manager_schedule(struct manager *m) {
-        m->schedule_wanted = true;
-        want_turn(m);
+        m->pending->schedule_wanted = true;
+        want_turn(m->pending);
+}
+
+bool manager_batch_open(const struct manager *m) {
+        return m->pending->batch_open;
+}
+
+bool manager_turn_waits(const struct manager *m) {
+        int armed = 0;
+
+        return m->pending->batch_open ||
+               (sd_event_source_get_enabled(m->pending->turn, &armed) >= 0 && armed);
 }
 
 int manager_effect(struct manager *m, effect_fn run, void *data) {
@@ -132,8 +156,8 @@ int manager_effect(struct manager *m, effect_fn run, void *data) {
                 return -ENOMEM;
         }
         *e = (struct effect){ run, data, NULL };
-        *m->effects_end = e;
-        m->effects_end = &e->next;
+        *m->pending->effects_end = e;
+        m->pending->effects_end = &e->next;
         manager_touch(m);
         return 0;
 }
@@ -161,31 +185,40 @@ int manager_reply_later(struct manager *m, sd_bus_message *reply) {
         return manager_effect(m, send_reply, r);
 }
 
+static int add_turn(sd_event *event, sd_event_source **ret, sd_event_handler_t run, struct manager *m) {
+        int r = sd_event_add_defer(event, ret, run, m);
+
+        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+}
+
 int manager_new(void (*schedule)(struct manager *m), struct manager **ret) {
         struct manager *m = calloc(1, sizeof(*m));
+        struct pending *p;
         int r;
 
         if (!m)
                 return log_oom();
-        m->schedule = schedule;
-        m->effects_end = &m->effects;
-        m->due_end = &m->due;
-        /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
-         * never starved. */
+        p = m->pending = calloc(1, sizeof(*m->pending));
+        m->space = calloc(1, sizeof(*m->space));
+        if (!p || !m->space) {
+                manager_free(m);
+                return log_oom();
+        }
+        p->schedule = schedule;
+        p->effects_end = &p->effects;
+        p->due_end = &p->due;
         r = conf_read(&m->conf, NULL);
         if (r < 0) {
                 manager_free(m);
                 return exit_person(r); /* logged, with file and line */
         }
         r = sd_event_default(&m->event);
+        /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
+         * never starved. */
         if (r >= 0)
-                r = sd_event_add_defer(m->event, &m->turn, on_turn, m);
+                r = add_turn(m->event, &p->turn, on_turn, m);
         if (r >= 0)
-                r = sd_event_source_set_enabled(m->turn, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_defer(m->event, &m->run_due, run_due, m);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(m->run_due, SD_EVENT_OFF);
+                r = add_turn(m->event, &p->run_due, run_due, m);
         if (r < 0) {
                 manager_free(m);
                 return log_error_errno(r, "Cannot make the event loop");
@@ -194,17 +227,22 @@ int manager_new(void (*schedule)(struct manager *m), struct manager **ret) {
         return 0;
 }
 
+static void pending_free(struct pending *p) {
+        if (!p)
+                return;
+        effects_free(p->effects);
+        effects_free(p->due);
+        sd_event_source_disable_unref(p->turn);
+        sd_event_source_disable_unref(p->run_due);
+        free(p);
+}
+
 void manager_free(struct manager *m) {
         if (!m)
                 return;
         nodes_clear(&m->nodes);
-        effects_free(m->effects);
-        effects_free(m->due);
-        sd_event_source_disable_unref(m->turn);
-        sd_event_source_disable_unref(m->run_due);
-        sd_event_source_disable_unref(m->live_timer);
-        sd_event_source_disable_unref(m->prune_timer);
-        sd_event_source_disable_unref(m->renew_timer);
+        pending_free(m->pending);
+        free(m->space);
         sd_event_unref(m->event);
         conf_done(&m->conf);
         free(m);

@@ -25,5 +25,5 @@ void notice_job_new(struct manager *m, const struct job *j);
 void notice_job_changed(struct manager *m, struct job *j);
 void notice_job_removed(struct manager *m, struct job *j);
 void notice_node_changed(struct manager *m, struct node *node);
-/* ExecutorChanged, for those who watch the job (api_watch()). */
+/* ExecutorChanged, for those who watch the job (audience_add()). */
 void notice_executor_changed(struct manager *m, struct executor *e);

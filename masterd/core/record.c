@@ -24,11 +24,11 @@ void record_node(struct manager *m, const struct node *node) {
                 .address = node->address.family ? addr_format(&node->address, address) : "",
                 .cpus = node->inventory.cpus,
                 .memory = node->inventory.memory,
-                .joined_real = node->joined_real,
-                .seen_real = node->last_seen_real,
-                .joined_from = node->joined_from.family ? addr_format(&node->joined_from, from) : "",
-                .joined_by = node->joined_by,
-                .taken_over = node->taken_over,
+                .joined_real = node->joined.real,
+                .seen_real = node->seen.real,
+                .joined_from = node->joined.from.family ? addr_format(&node->joined.from, from) : "",
+                .joined_by = node->joined.by,
+                .taken_over = node->joined.taken_over,
                 .port_first = node->inventory.port_first,
                 .port_last = node->inventory.port_last,
         };
@@ -48,12 +48,12 @@ static int join_env(const struct job *j, struct store_bytes *ret) {
         size_t size = 0, n = 0;
         char *env;
 
-        for (char **p = j->env; p && *p; p++)
+        for (char **p = j->given.env; p && *p; p++)
                 size += strlen(*p) + 1;
         env = malloc(size + 1);
         if (!env)
                 return -ENOMEM;
-        for (char **p = j->env; p && *p; p++) {
+        for (char **p = j->given.env; p && *p; p++) {
                 memcpy(env + n, *p, strlen(*p) + 1);
                 n += strlen(*p) + 1;
         }
@@ -61,11 +61,59 @@ static int join_env(const struct job *j, struct store_bytes *ret) {
         return 0;
 }
 
+// clang-format off
+/* A new field that is kept is a member of the record, and a row here: the job's field, the record's. */
+#define KEPT(row) \
+        row(verdict, verdict) \
+        row(order_step, order_step) \
+        row(attempt_real, attempt_real) \
+        row(requeue.begun, requeueing) \
+        row(requeue.n, requeues) \
+        row(requeue.asked, asked) \
+        row(requeue.leave_real, leave_real) \
+        row(requeue.by, leave_for) \
+        row(requeue.why, leave_why) \
+        row(slot.since_real, slot_real) \
+        row(queue.waits_real, waits_real) \
+        row(queue.not_before_real, not_before_real) \
+        row(depend.met, after_met) \
+        row(array_since, array_since) \
+        row(given.had_env, had_env) \
+        row(given.had_secrets, had_secrets) \
+        row(change.limits_real, limits_real) \
+        row(rendezvous.epoch, epoch) \
+        row(rendezvous.membership, membership) \
+        row(rolling.since_real, rolling_real) \
+        row(rolling.batch, rolling_batch) \
+        row(rolling.index, rolling_index) \
+        row(held.saving, saving) \
+        row(held.since_real, held_real) \
+        row(held.froze_real, froze_real) \
+        row(held.by, held_by) \
+        row(held.mode, held_mode)
+// clang-format on
+
+#define OF_JOB(field, kept) ret->kept = (__typeof__(ret->kept))j->field;
+#define TO_JOB(field, kept) j->field = (__typeof__(j->field))data->kept;
+
+void record_state_of_job(const struct job *j, struct job_state_record *ret) {
+        *ret = (struct job_state_record){};
+        KEPT(OF_JOB)
+        snprintf(ret->rolling_role, sizeof(ret->rolling_role), "%s", j->rolling.role);
+}
+
+void record_state_to_job(const struct job_state_record *data, struct job *j) {
+        KEPT(TO_JOB)
+        snprintf(j->rolling.role, sizeof(j->rolling.role), "%s", data->rolling_role);
+        if (j->queue.waits_real == 0)
+                j->queue.waits_real = j->submitted_real;
+}
+
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
         struct job_body_record b = {
-                .cwd = { j->cwd, strlen(j->cwd) },
+                .cwd = { j->given.cwd, strlen(j->given.cwd) },
                 .warnings = { warnings, warnings ? strlen(warnings) : 0 },
-                .bundle = j->bundle,
+                .bundle = j->given.bundle,
         };
         struct job_record record = {
                 .number = j->number,
@@ -79,40 +127,13 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                 .ended_real = j->ended_real,
                 .reason = j->reason,
                 .first_error = j->first_error,
-                .machine = { .verdict = (uint8_t)j->verdict,
-                             .saving = j->saving,
-                             .order_step = j->order_step,
-                             .attempt_real = j->attempt_real,
-                             .requeueing = j->requeueing,
-                             .requeues = j->requeues,
-                             .asked = j->asked,
-                             .slot_real = j->slot_real,
-                             .waits_real = j->waits_real,
-                             .not_before_real = j->not_before_real,
-                             .leave_real = j->leave_real,
-                             .leave_for = j->leave_for,
-                             .leave_why = j->leave_why,
-                             .after_met = j->after_met,
-                             .array_since = j->array_since,
-                             .had_env = j->had_env,
-                             .had_secrets = j->had_secrets,
-                             .limits_real = j->limits_real,
-                             .epoch = j->epoch,
-                             .membership = j->membership,
-                             .rolling_real = j->rolling.since_real,
-                             .rolling_batch = j->rolling.batch,
-                             .rolling_index = j->rolling.index,
-                             .held_real = j->held.since_real,
-                             .froze_real = j->held.froze_real,
-                             .held_by = j->held.by,
-                             .held_mode = j->held.mode },
-                .array = j->array_number,
-                .index = j->array_index,
+                .array = j->element.array,
+                .index = j->element.index,
                 .body = body ? &b : NULL,
         };
         _cleanup_free_ char *config = NULL;
 
-        snprintf(record.machine.rolling_role, sizeof(record.machine.rolling_role), "%s", j->rolling.role);
+        record_state_of_job(j, &record.machine);
         if (body && (spec_effective(j->spec, &config) < 0 || join_env(j, &b.env) < 0)) {
                 /* A job without its body could not be loaded any more. */
                 (void)sd_event_exit(m->event, log_oom());
@@ -134,35 +155,36 @@ struct executor_record record_of_executor(const struct executor *e) {
                 .state = (uint8_t)e->state,
                 .node = e->node ? e->node->name : "",
                 .rank = e->rank,
-                .n_ports = (uint32_t)MIN(e->n_ports, (size_t)STORE_PORTS_MAX),
+                .n_ports = (uint32_t)MIN(e->place.n_ports, (size_t)STORE_PORTS_MAX),
                 .invocation = e->invocation,
                 .epoch = e->node ? e->node->epoch : 0,
                 .placed_real = e->placed_real,
                 .started_real = e->started_real,
                 .ended_real = e->ended_real,
-                .result = e->result,
-                .status = e->status,
-                .stop_requested = e->stop_ordered,
-                .memory_peak = e->memory_peak,
-                .cpu_usec = e->cpu_usec,
-                .io_read = e->io_read,
-                .io_write = e->io_write,
+                .result = e->end.result,
+                .status = e->end.status,
+                .stop_requested = e->orders.stopped,
+                .memory_peak = e->end.memory_peak,
+                .cpu_usec = e->end.cpu_usec,
+                .io_read = e->end.io_read,
+                .io_write = e->end.io_write,
                 .reason = e->reason,
-                .fate = (uint8_t)e->fate,
+                .fate = (uint8_t)e->end.fate,
                 .memory = e->memory,
         };
 
         if (record.n_ports > 0)
-                memcpy(record.ports, e->ports, record.n_ports * sizeof(record.ports[0]));
+                memcpy(record.ports, e->place.ports, record.n_ports * sizeof(record.ports[0]));
         return record;
 }
 
 void record_executor(struct manager *m, const struct executor *e) {
         struct executor_record record = record_of_executor(e);
-        _cleanup_free_ char *cpus = e->cpus ? cpulist_format(e->cpus->bits, ELEMENTSOF(e->cpus->bits)) : NULL;
-        _cleanup_free_ char *gpus = e->node ? gpus_text(&e->node->inventory, e->gpus) : strdup("");
+        _cleanup_free_ char *cpus =
+                e->place.cpus ? cpulist_format(e->place.cpus->bits, ELEMENTSOF(e->place.cpus->bits)) : NULL;
+        _cleanup_free_ char *gpus = e->node ? gpus_text(&e->node->inventory, e->place.gpus) : strdup("");
 
-        if ((e->cpus && !cpus) || !gpus) {
+        if ((e->place.cpus && !cpus) || !gpus) {
                 (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
                 return;
         }
@@ -203,9 +225,9 @@ void record_event(struct manager *m, struct job *j, const char *kind, const stru
 }
 
 void record_secrets(struct manager *m, const struct job *j) {
-        for (size_t i = 0; i < j->n_secrets; i++)
-                store_put_secret(m->store, &(struct secret_record){
-                                                   .job = j->number,
-                                                   .name = j->secrets[i].name,
-                                                   .data = { j->secrets[i].data, j->secrets[i].size } });
+        for (size_t i = 0; i < j->given.n_secrets; i++)
+                store_put_secret(m->store, &(struct secret_record){ .job = j->number,
+                                                                    .name = j->given.secrets[i].name,
+                                                                    .data = { j->given.secrets[i].data,
+                                                                              j->given.secrets[i].size } });
 }

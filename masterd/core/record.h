@@ -7,6 +7,11 @@
 #include "lib/base/cleanup.h"
 #include "masterd/core/manager.h"
 
+/* Between the job and what is kept of it: the one place that knows which field is which. */
+void record_state_of_job(const struct job *j, struct job_state_record *ret);
+/* The job's other columns are set. */
+void record_state_to_job(const struct job_state_record *data, struct job *j);
+
 /* The end of a noun in what people read: "1 executor", "2 executors". */
 #define PLURAL(n) ((n) == 1 ? "" : "s")
 

@@ -14,6 +14,7 @@
 #include "lib/base/parse.h"
 #include "lib/wire/errors.h"
 #include "masterd/core/manager.h"
+#include "masterd/core/space-parts.h"
 
 #define LOOK_USEC (200 * USEC_PER_MSEC)
 
@@ -86,24 +87,25 @@ static uint64_t resident(void) {
 }
 
 bool space_memory_short(struct manager *m) {
+        struct space *space = m->space;
         uint64_t now = now_boot(), allowed;
-        bool was = m->memory.is_short;
+        bool was = space->is_short;
 
-        if (now < m->memory.look_boot)
+        if (now < space->look_boot)
                 return was;
-        m->memory.look_boot = usec_add(now, LOOK_USEC);
-        if (m->memory.limit == 0)
-                m->memory.limit = find_limit();
-        if (m->memory.limit == UINT64_MAX)
+        space->look_boot = usec_add(now, LOOK_USEC);
+        if (space->limit == 0)
+                space->limit = find_limit();
+        if (space->limit == UINT64_MAX)
                 return false;
-        allowed = m->memory.limit - m->memory.limit / 8;
-        m->memory.is_short = resident() > allowed;
-        if (m->memory.is_short && malloc_trim(0) > 0) /* perhaps it is only what was freed */
-                m->memory.is_short = resident() > allowed;
-        if (m->memory.is_short && !was)
+        allowed = space->limit - space->limit / 8;
+        space->is_short = resident() > allowed;
+        if (space->is_short && malloc_trim(0) > 0) /* perhaps it is only what was freed */
+                space->is_short = resident() > allowed;
+        if (space->is_short && !was)
                 log_warning("Memory is short (MemoryHigh= or MemoryMax= of primus-masterd.service): no new "
                             "jobs and questions are taken until there is more");
-        return m->memory.is_short;
+        return space->is_short;
 }
 
 int space_admit_memory(struct manager *m, sd_bus_error *error) {

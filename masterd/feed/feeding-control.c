@@ -42,7 +42,7 @@ static void tell_all(struct job *j, enum feed_control op) {
         if (!j->data)
                 return;
         JOB_FOREACH (j, e)
-                if (e->feed_open)
+                if (e->feed.open)
                         (void)feeding_control(e, op, 0, 0);
 }
 
@@ -151,12 +151,12 @@ void feeding_synced(struct executor *e, uint64_t number) {
         struct feeding_syncing *q;
 
         number = MIN(number, e->job->data->sync_number);
-        if (number <= e->synced)
+        if (number <= e->feed.synced)
                 return;
         DL_FOREACH (e->job->data->syncing, q)
-                if (q->number > e->synced && q->number <= number && --q->n_left == 0)
+                if (q->number > e->feed.synced && q->number <= number && --q->n_left == 0)
                         (void)sd_event_source_set_time(q->timer, 0); /* answered from the loop */
-        e->synced = number;
+        e->feed.synced = number;
 }
 
 int feeding_sync(struct manager *m, struct job *j, uint64_t timeout_usec,
@@ -183,12 +183,12 @@ int feeding_sync(struct manager *m, struct job *j, uint64_t timeout_usec,
         d->sync_number++;
         DL_APPEND(d->syncing, q);
         JOB_FOREACH (j, e) {
-                if (e->feed_open || (e->leases_unknown && executor_state_holds(e->state))) {
+                if (e->feed.open || (e->feed.leases_unknown && executor_state_holds(e->state))) {
                         /* One that is not connected answers by connecting. */
                         q->n_left++;
                         (void)feeding_control(e, FEED_CONTROL_SYNC, 0, q->number);
                 } else
-                        e->synced = q->number;
+                        e->feed.synced = q->number;
         }
         if (q->n_left == 0)
                 (void)sd_event_source_set_time(q->timer, 0);
@@ -218,7 +218,7 @@ static uint64_t left_usec(const struct task *t, uint64_t now) {
 static bool any_slow(const struct job *j, uint64_t now) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct task *t;
-                DL_FOREACH2 (j->executors[i]->leases, t, lease_next)
+                DL_FOREACH2 (j->executors[i]->feed.leases, t, lease_next)
                         if (t->what.split > 0 && left_usec(t, now) >= TRIM_LEFT_USEC)
                                 return true;
         }

@@ -239,7 +239,7 @@ void feeding_ask_files(struct manager *m, struct job *j) {
                 }
                 *mine = q;
                 /* Rows that this turn has put are read behind its commit. */
-                if (m->batch_open)
+                if (manager_batch_open(m))
                         (void)manager_effect(m, run_ask, mine);
                 else
                         run_ask(m, mine);

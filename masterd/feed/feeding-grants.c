@@ -47,12 +47,12 @@ void task_after(struct job_data *d, struct task_before before, const struct task
         d->n_unread += unread(t);
         d->n_unread -= before.unread;
         if (before.holder) {
-                before.holder->n_leases--;
-                before.holder->taker.n_unread -= before.unread;
+                before.holder->feed.n_leases--;
+                before.holder->feed.taker.n_unread -= before.unread;
         }
         if (holder) {
-                holder->n_leases++;
-                holder->taker.n_unread += unread(t);
+                holder->feed.n_leases++;
+                holder->feed.taker.n_unread += unread(t);
         }
 }
 
@@ -63,7 +63,7 @@ struct executor *feeding_holder(const struct job *j, const struct task *t) {
 struct task **feeding_leases_of(struct job *j, const struct task *t) {
         if (t->place != TASK_LEASED)
                 return NULL;
-        return t->holder == j->data ? &j->data->limbo : &((struct executor *)t->holder)->leases;
+        return t->holder == j->data ? &j->data->limbo : &((struct executor *)t->holder)->feed.leases;
 }
 
 void feeding_adopt(struct job *j, struct task *t, struct executor *e) {
@@ -72,7 +72,7 @@ void feeding_adopt(struct job *j, struct task *t, struct executor *e) {
 
         if (t->place == TASK_LEASED)
                 data_return(d->data, t, feeding_leases_of(j, t));
-        data_adopt(d->data, t, e, &e->leases, now_boot());
+        data_adopt(d->data, t, e, &e->feed.leases, now_boot());
         task_after(d, before, t);
 }
 
@@ -85,8 +85,8 @@ static void give_back(struct job_data *d, struct task **leases) {
 }
 
 void feeding_give_back(struct job *j, struct executor *e) {
-        give_back(j->data, &e->leases);
-        e->n_leases = e->taker.n_unread = 0;
+        give_back(j->data, &e->feed.leases);
+        e->feed.n_leases = e->feed.taker.n_unread = 0;
 }
 
 /* ---- who wants tasks ---- */
@@ -94,12 +94,12 @@ void feeding_give_back(struct job *j, struct executor *e) {
 void feeding_set_credits(struct executor *e, const struct taker_word *w) {
         struct taker_word word = *w;
 
-        word.open = e->feed_open && !e->feed_last;
-        takers_say(&e->job->data->takers, &e->taker, &word, now_boot());
+        word.open = e->feed.open && !e->feed.last;
+        takers_say(&e->job->data->takers, &e->feed.taker, &word, now_boot());
 }
 
 void feeding_wants_nothing(struct executor *e) {
-        takers_out(&e->job->data->takers, &e->taker);
+        takers_out(&e->job->data->takers, &e->feed.taker);
 }
 
 uint32_t feeding_waiting(const struct job *j) {
@@ -108,7 +108,7 @@ uint32_t feeding_waiting(const struct job *j) {
 
         for (enum taker_list l = TAKER_STARVED; j->data && l < _TAKER_LIST_MAX; l++)
                 DL_FOREACH (j->data->takers.lists[l], t)
-                        n += executor_of_taker(t)->n_leases == 0;
+                        n += executor_of_taker(t)->feed.n_leases == 0;
         return n;
 }
 
@@ -117,9 +117,9 @@ uint32_t feeding_waiting(const struct job *j) {
 void feeding_unknown(struct executor *e) {
         struct job_data *d = e->job->data;
 
-        if (!d || e->leases_unknown || executor_role(e)->input_policy != INPUT_STREAMING)
+        if (!d || e->feed.leases_unknown || executor_role(e)->input_policy != INPUT_STREAMING)
                 return;
-        e->leases_unknown = true;
+        e->feed.leases_unknown = true;
         d->n_unknown++;
 }
 
@@ -133,9 +133,9 @@ void feeding_between(struct executor *e) {
 void feeding_known(struct executor *e) {
         struct job_data *d = e->job->data;
 
-        if (!e->leases_unknown)
+        if (!e->feed.leases_unknown)
                 return;
-        e->leases_unknown = false;
+        e->feed.leases_unknown = false;
         if (--d->n_unknown > 0 || !d->in_limbo)
                 return;
         give_back(d, &d->limbo);
@@ -171,14 +171,14 @@ static bool must_wait(struct job *j) {
                 uint32_t k = (d->unknown + i) % j->n_executors;
                 e = j->executors[k];
                 /* One that is between two attempts says it when it is up: limbo is for that. */
-                if (e->leases_unknown && executor_state_holds(e->state) && e->node &&
+                if (e->feed.leases_unknown && executor_state_holds(e->state) && e->node &&
                     e->node->state != NODE_LOST) {
                         d->unknown = k;
                         return true;
                 }
         }
-        DL_FOREACH2 (j->leaving, e, leaving_next)
-                if (e->leases_unknown && executor_state_holds(e->state) && e->node &&
+        DL_FOREACH2 (j->leavers.list, e, leaver.next)
+                if (e->feed.leases_unknown && executor_state_holds(e->state) && e->node &&
                     e->node->state != NODE_LOST)
                         return true;
         enter_limbo(d);
@@ -218,7 +218,7 @@ void feeding_grant_again(struct executor *e) {
         size_t used = 0;
         struct task *t;
 
-        DL_FOREACH2 (e->leases, t, lease_next) {
+        DL_FOREACH2 (e->feed.leases, t, lease_next) {
                 /* It has told of this one: it has it. There may be a million under input.ack exit. One of
                  * which nothing is read may only be claimed (checkpoint). */
                 if ((t->told == feeding_told(e) && t->read != t->read_before) ||
@@ -243,9 +243,9 @@ static int grant_some(struct job_data *d, struct executor *e, uint32_t n, uint64
         uint32_t k = 0;
         int r = 0;
 
-        while (k < n && (given[k] = data_lease(d->data, e, &e->leases, now))) {
+        while (k < n && (given[k] = data_lease(d->data, e, &e->feed.leases, now))) {
                 if (append_grant(given[k], buf, &used) < 0) {
-                        data_return(d->data, given[k], &e->leases);
+                        data_return(d->data, given[k], &e->feed.leases);
                         break;
                 }
                 task_after(d, (struct task_before){}, given[k]);
@@ -257,7 +257,7 @@ static int grant_some(struct job_data *d, struct executor *e, uint32_t n, uint64
         for (; r < 0 && k > 0; k--) {
                 struct task *t = given[k - 1];
                 struct task_before before = task_before(d, t);
-                data_return(d->data, t, &e->leases);
+                data_return(d->data, t, &e->feed.leases);
                 task_after(d, before, t);
         }
         return r < 0 ? r : (int)k;
@@ -301,9 +301,9 @@ static void grant_all(struct job *j) {
  * read: a task that was read to its end is only waiting for its acknowledgement, which for most modes comes
  * with the trainer's exit. */
 static bool promise_end_to(struct executor *e) {
-        if (!e->feed_open || e->feed_last || send_batch(e, NULL, 0, true) < 0)
+        if (!e->feed.open || e->feed.last || send_batch(e, NULL, 0, true) < 0)
                 return false;
-        e->feed_last = true;
+        e->feed.last = true;
         e->job->data->n_to_tell--;
         feeding_wants_nothing(e);
         return true;
@@ -320,8 +320,8 @@ static bool holder_is_away(const struct job *j) {
         const struct executor *e;
 
         JOB_FOREACH (j, e) {
-                if (e->leases_unknown ||
-                    (e->taker.n_unread > 0 && (!e->node || e->node->state != NODE_READY)))
+                if (e->feed.leases_unknown ||
+                    (e->feed.taker.n_unread > 0 && (!e->node || e->node->state != NODE_READY)))
                         return true;
         }
         return false;
@@ -408,7 +408,7 @@ static void run(struct manager *m, struct job *j) {
         uint64_t due;
         int r;
 
-        if ((j->state != JOB_STARTING && j->state != JOB_RUNNING) || !m->serving) {
+        if ((j->state != JOB_STARTING && j->state != JOB_RUNNING) || m->serving_boot == 0) {
                 d->still_since = 0;
                 return;
         }

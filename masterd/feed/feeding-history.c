@@ -31,9 +31,9 @@ static void forget(struct job *j) {
         struct executor *e;
 
         JOB_FOREACH (j, e) {
-                takers_out(&j->data->takers, &e->taker);
-                e->leases = NULL;
-                e->n_leases = e->taker.n_unread = 0;
+                takers_out(&j->data->takers, &e->feed.taker);
+                e->feed.leases = NULL;
+                e->feed.n_leases = e->feed.taker.n_unread = 0;
         }
         j->data->limbo = NULL;
         j->data->data = data_free(j->data->data);

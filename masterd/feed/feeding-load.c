@@ -174,7 +174,7 @@ int feeding_load(struct manager *m) {
                 r = store_load_data_tasks(m->store, load_task, m);
         if (r < 0)
                 return r;
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (j->data && (r = restore(m, j)) < 0)
                         return r;
         return 0;

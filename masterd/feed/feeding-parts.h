@@ -43,7 +43,7 @@ void feeding_set_credits(struct executor *e, const struct taker_word *w);
 /* It wants nothing, until it says anything. */
 void feeding_wants_nothing(struct executor *e);
 static inline struct executor *executor_of_taker(struct taker *t) {
-        return (struct executor *)((char *)t - offsetof(struct executor, taker));
+        return (struct executor *)((char *)t - offsetof(struct executor, feed.taker));
 }
 /* Says the tasks that it holds once more, but for those that it has told of since its host registered: others
  * may have come to an end of which word was lost. */

@@ -26,10 +26,10 @@ static struct executor *feed_executor(struct manager *m, struct node *node, cons
 }
 
 static void open_feed(struct executor *e) {
-        if (!e->feed_open || e->feed_last)
+        if (!e->feed.open || e->feed.last)
                 e->job->data->n_to_tell++;
-        e->feed_open = true;
-        e->feed_last = false;
+        e->feed.open = true;
+        e->feed.last = false;
 }
 
 void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits) {
@@ -38,7 +38,7 @@ void feeding_opened(struct manager *m, struct node *node, const struct executor_
 
         if (!e)
                 return;
-        again = e->feed_open || e->leases_unknown;
+        again = e->feed.open || e->feed.leases_unknown;
         open_feed(
                 e); /* the end is promised again if it still holds: one that connects anew does not know it */
         feeding_known(e);
@@ -52,7 +52,7 @@ void feeding_opened(struct manager *m, struct node *node, const struct executor_
          * answered with DONE. */
         feeding_grant_again(e);
         /* Who waits there it says next, if anybody does. */
-        feeding_set_credits(e, &(struct taker_word){ .credits = credits, .speaks = e->taker.speaks });
+        feeding_set_credits(e, &(struct taker_word){ .credits = credits, .speaks = e->feed.taker.speaks });
         feeding_run(m, e->job);
 }
 
@@ -114,7 +114,7 @@ static void one_report(struct manager *m, struct executor *e, const struct task_
                 return;
         t->told = feeding_told(e);
         before = task_before(d, t);
-        r = data_report(d->data, t, &e->leases, p, now_boot(), &event);
+        r = data_report(d->data, t, &e->feed.leases, p, now_boot(), &event);
         if (r < 0) {
                 log_full(LOG_ERR, r, &(struct log_fields){ .job = j->number },
                          "A report of task %llu of job %u is lost", (unsigned long long)p->task, j->number);
@@ -139,7 +139,7 @@ void feeding_reported(struct manager *m, struct node *node, const struct executo
 
         if (!e)
                 return;
-        if (!e->feed_open)
+        if (!e->feed.open)
                 open_feed(e);
         while ((r = task_progress_next(&list, &size, &p)) > 0)
                 one_report(m, e, &p);
@@ -147,10 +147,10 @@ void feeding_reported(struct manager *m, struct node *node, const struct executo
                 log_full(LOG_WARNING, r,
                          &(struct log_fields){ .job = e->job->number, .role = id->role, .node = node->name },
                          "Unusable progress report of job %u %s/%u", id->job, id->role, id->index);
-        e->data_wait_usec = report->counters.consumer_wait_usec;
-        e->trainer_wait_usec = report->counters.producer_wait_usec;
-        e->fed_bytes = report->counters.bytes;
-        e->fed_records = report->counters.records;
+        e->feed.data_wait_usec = report->counters.consumer_wait_usec;
+        e->feed.trainer_wait_usec = report->counters.producer_wait_usec;
+        e->feed.bytes = report->counters.bytes;
+        e->feed.records = report->counters.records;
         if (report->has_sync)
                 feeding_synced(e, report->sync);
         feeding_sample(e->job);
@@ -169,13 +169,13 @@ void feeding_reported(struct manager *m, struct node *node, const struct executo
 static void keep_leases(struct job *j, struct executor *e) {
         struct task *kept = NULL, *t;
 
-        while ((t = e->leases)) {
+        while ((t = e->feed.leases)) {
                 struct task_before before = task_before(j->data, t);
-                data_return(j->data->data, t, &e->leases);
+                data_return(j->data->data, t, &e->feed.leases);
                 data_adopt(j->data->data, t, e, &kept, now_boot());
                 task_after(j->data, before, t);
         }
-        e->leases = kept;
+        e->feed.leases = kept;
 }
 
 void feeding_gone(struct manager *m, struct executor *e) {
@@ -184,10 +184,10 @@ void feeding_gone(struct manager *m, struct executor *e) {
         if (!j->data)
                 return;
         feeding_wants_nothing(e);
-        e->taker.speaks = false;
-        if (e->feed_open && !e->feed_last)
+        e->feed.taker.speaks = false;
+        if (e->feed.open && !e->feed.last)
                 j->data->n_to_tell--;
-        e->feed_open = e->feed_last = false;
+        e->feed.open = e->feed.last = false;
         feeding_synced(e, j->data->sync_number);
         /* What it has not told of yet, its next attempt will. */
         if (j->data->input->ack == ACK_CHECKPOINT)
@@ -202,7 +202,7 @@ void feeding_gone(struct manager *m, struct executor *e) {
 }
 
 void feeding_settled(struct manager *m, struct executor *e) {
-        if (!e->job->data || !e->gone || (!e->leases && !e->leases_unknown))
+        if (!e->job->data || !e->gone || (!e->feed.leases && !e->feed.leases_unknown))
                 return;
         feeding_known(e);
         feeding_give_back(e->job, e);
@@ -279,7 +279,7 @@ static void withdraw(struct job *j) {
 
         JOB_FOREACH (j, e) {
                 struct task *t;
-                DL_FOREACH2 (e->leases, t, lease_next)
+                DL_FOREACH2 (e->feed.leases, t, lease_next)
                         (void)feeding_control(e, FEED_CONTROL_DROP, t->id, 0);
                 feeding_give_back(j, e);
         }

@@ -117,7 +117,7 @@ bool feeding_scan_reported(struct job *j, struct node *node, const struct execut
 void feeding_leave(struct manager *m, struct node *node) {
         struct job *j, *next;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 for (uint32_t i = 0; j->data && i < j->data->input->n_sources; i++) {
                         struct source *s = j->data->sources + i;
                         struct executor_id id = { .job_uid = j->uid,
@@ -136,7 +136,7 @@ void feeding_leave(struct manager *m, struct node *node) {
 void feeding_node_gone(struct manager *m, struct node *node, bool back) {
         struct job *j, *next;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 for (uint32_t i = 0; j->data && i < j->data->input->n_sources; i++) {
                         struct source *s = j->data->sources + i;
 

@@ -30,13 +30,13 @@ static struct waiting who_waits(const struct job *j, uint64_t now, uint64_t usec
         if (j->data->takers.n_hungry == 0)
                 return w;
         JOB_FOREACH (j, e) {
-                if (e->taker.waits_usec == 0 || now < usec_add(e->taker.waits_usec, usec))
+                if (e->feed.taker.waits_usec == 0 || now < usec_add(e->feed.taker.waits_usec, usec))
                         continue;
                 w.n++;
-                if (w.first && w.since <= e->taker.waits_usec)
+                if (w.first && w.since <= e->feed.taker.waits_usec)
                         continue;
                 w.first = e;
-                w.since = e->taker.waits_usec;
+                w.since = e->feed.taker.waits_usec;
         }
         return w;
 }
@@ -45,7 +45,7 @@ static struct waiting who_waits(const struct job *j, uint64_t now, uint64_t usec
 static const struct task *untouched(const struct executor *e) {
         const struct task *t;
 
-        DL_FOREACH2 (e->leases, t, lease_next)
+        DL_FOREACH2 (e->feed.leases, t, lease_next)
                 if (t->read == t->read_before && t->read < t->end)
                         return t;
         return NULL;
@@ -58,7 +58,7 @@ static void reason(struct job *j, const struct executor *e, uint64_t now, char *
         const struct executor *unknown = d->unknown < j->n_executors ? j->executors[d->unknown] : NULL;
         const struct task *t = untouched(e);
 
-        if (d->n_unknown > 0 && !d->in_limbo && unknown && unknown->leases_unknown)
+        if (d->n_unknown > 0 && !d->in_limbo && unknown && unknown->feed.leases_unknown)
                 snprintf(buf, size,
                          "nothing is granted before %s/%" PRIu32 " on %s has said which tasks it holds",
                          executor_role(unknown)->name, unknown->index,
@@ -80,12 +80,12 @@ static void reason(struct job *j, const struct executor *e, uint64_t now, char *
                 snprintf(buf, size, "what is pending had nothing to read and rests for a moment");
         else if (!link_bus(e->node))
                 snprintf(buf, size, "its host cannot be reached");
-        else if (e->taker.credits == 0 && e->n_leases >= HELD_MANY)
+        else if (e->feed.taker.credits == 0 && e->feed.n_leases >= HELD_MANY)
                 snprintf(buf, size,
                          "it holds %" PRIu32
                          " tasks and takes no more; with input.ack exit they count when its "
                          "trainer ends: use fewer, larger ones",
-                         e->n_leases);
+                         e->feed.n_leases);
         else if (t)
                 snprintf(buf, size, "it was granted task %llu, %.300s, %llu s ago and has read nothing of it",
                          (unsigned long long)t->id, t->what.path,
@@ -106,7 +106,8 @@ static void others(const struct waiting *w, char buf[static 64]) {
 }
 
 static bool runs(const struct manager *m, const struct job *j) {
-        return (j->state == JOB_STARTING || j->state == JOB_RUNNING) && m->serving && !j->data->finished;
+        return (j->state == JOB_STARTING || j->state == JOB_RUNNING) && m->serving_boot > 0 &&
+               !j->data->finished;
 }
 
 uint64_t feeding_look_for_starved(struct manager *m, struct job *j, uint64_t now) {

@@ -126,7 +126,7 @@ struct executor *feeding_holder(const struct job *j, const struct task *t);
 uint32_t feeding_waiting(const struct job *j);
 /* Whether this one does. */
 static inline bool feeding_idle(const struct executor *e) {
-        return e->taker.list != TAKER_OUT && e->n_leases == 0;
+        return e->feed.taker.list != TAKER_OUT && e->feed.n_leases == 0;
 }
 /* Why somebody waits for data since some seconds, one line. False: nobody does. */
 bool feeding_why(struct manager *m, struct job *j, char *buf, size_t size);

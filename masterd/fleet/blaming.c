@@ -15,6 +15,7 @@
 #include "lib/base/parse.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
+#include "masterd/fleet/fleet-parts.h"
 #include "masterd/fleet/hooks.h"
 #include "masterd/fleet/hosts.h"
 #include "masterd/queue/placement.h"
@@ -58,13 +59,13 @@ struct shunner {
 static int remember_shunner(struct manager *m, uint32_t user, uint64_t until) {
         struct shunner *x;
 
-        HASH_FIND(hh, m->shunners, &user, sizeof(user), x);
+        HASH_FIND(hh, m->fleet->shunners, &user, sizeof(user), x);
         if (!x) {
                 x = calloc(1, sizeof(*x));
                 if (!x)
                         return -ENOMEM;
                 x->user = user;
-                HASH_ADD(hh, m->shunners, user, sizeof(x->user), x);
+                HASH_ADD(hh, m->fleet->shunners, user, sizeof(x->user), x);
         }
         x->until = MAX(x->until, until);
         return 0;
@@ -73,9 +74,9 @@ static int remember_shunner(struct manager *m, uint32_t user, uint64_t until) {
 static void forget_shunners(struct manager *m, uint64_t before) {
         struct shunner *x, *next;
 
-        HASH_ITER (hh, m->shunners, x, next)
+        HASH_ITER (hh, m->fleet->shunners, x, next)
                 if (x->until <= before) {
-                        HASH_DEL(m->shunners, x);
+                        HASH_DEL(m->fleet->shunners, x);
                         free(x);
                 }
 }
@@ -83,7 +84,7 @@ static void forget_shunners(struct manager *m, uint64_t before) {
 static bool is_shunner(const struct manager *m, uint32_t user) {
         struct shunner *x;
 
-        HASH_FIND(hh, m->shunners, &user, sizeof(user), x);
+        HASH_FIND(hh, m->fleet->shunners, &user, sizeof(user), x);
         return x != NULL;
 }
 
@@ -173,19 +174,19 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
 
 /* What is due is found out by looking. */
 static void arm(struct manager *m) {
-        if (!m->blame_timer)
+        if (!m->fleet->blame_timer)
                 return;
-        (void)sd_event_source_set_time(m->blame_timer, 0);
-        (void)sd_event_source_set_enabled(m->blame_timer, SD_EVENT_ONESHOT);
+        (void)sd_event_source_set_time(m->fleet->blame_timer, 0);
+        (void)sd_event_source_set_enabled(m->fleet->blame_timer, SD_EVENT_ONESHOT);
 }
 
 int blaming_start(struct manager *m) {
-        return sd_event_add_time(m->event, &m->blame_timer, CLOCK_REALTIME, 0, 10 * USEC_PER_MSEC, on_time,
-                                 m);
+        return sd_event_add_time(m->event, &m->fleet->blame_timer, CLOCK_REALTIME, 0, 10 * USEC_PER_MSEC,
+                                 on_time, m);
 }
 
 void blaming_stop(struct manager *m) {
-        m->blame_timer = sd_event_source_disable_unref(m->blame_timer);
+        m->fleet->blame_timer = sd_event_source_disable_unref(m->fleet->blame_timer);
         forget_shunners(m, UINT64_MAX);
 }
 
@@ -323,7 +324,7 @@ void blaming_prolog(struct manager *m, struct node *node, const struct job *j, c
 
 /* What the job does wherever it runs is its own fault. True: it is. */
 static bool fails_everywhere(struct manager *m, struct executor *e) {
-        const struct exclusions *x = &e->job->exclusions;
+        const struct exclusions *x = &e->job->hosts.exclusions;
 
         if (exclusions_hosts_since(x, usec_sub(now_real(), m->conf.blame.half_life_usec)) < 2)
                 return false;
@@ -336,34 +337,35 @@ static bool fails_everywhere(struct manager *m, struct executor *e) {
 }
 
 static enum strike_kind kind_of(const struct executor *e, enum executor_state before) {
-        bool signalled = strcmp(e->result, "signal") == 0 || strcmp(e->result, "core-dump") == 0;
+        bool signalled = strcmp(e->end.result, "signal") == 0 || strcmp(e->end.result, "core-dump") == 0;
 
-        if (e->fate == FATE_BLAME)
+        if (e->end.fate == FATE_BLAME)
                 return STRIKE_RULE;
-        if (e->status == (signalled ? SIGBUS : 128 + SIGBUS))
+        if (e->end.status == (signalled ? SIGBUS : 128 + SIGBUS))
                 return STRIKE_BUS;
-        if (before != EXECUTOR_RUNNING || (!signalled && e->status >= 200 && e->status <= 243))
+        if (before != EXECUTOR_RUNNING || (!signalled && e->end.status >= 200 && e->end.status <= 243))
                 return STRIKE_START;
         return STRIKE_EXECUTOR;
 }
 
 /* Ends by the limits that the job set itself say nothing about the host. */
 static bool is_own_limit(const struct executor *e) {
-        return strcmp(e->result, "oom-kill") == 0 || strcmp(e->result, "timeout") == 0 ||
-               e->fate == FATE_GROWN;
+        return strcmp(e->end.result, "oom-kill") == 0 || strcmp(e->end.result, "timeout") == 0 ||
+               e->end.fate == FATE_GROWN;
 }
 
 static void exclude(struct executor *e, uint64_t when) {
         const struct blacklist_spec *b = &e->job->spec->failure.blacklist;
-        int n = exclusions_failed(&e->job->exclusions, e->node->name, e->rank, when);
+        int n = exclusions_failed(&e->job->hosts.exclusions, e->node->name, e->rank, when);
 
-        if (e->fate == FATE_BLAME || (b->enabled && n > (int)b->max_failed))
-                (void)exclusions_until(&e->job->exclusions, e->node->name, usec_add(when, b->timeout_usec));
+        if (e->end.fate == FATE_BLAME || (b->enabled && n > (int)b->max_failed))
+                (void)exclusions_until(&e->job->hosts.exclusions, e->node->name,
+                                       usec_add(when, b->timeout_usec));
 }
 
 /* Nobody knows whose fault that is: it counts against both. */
 static bool has_no_record(const struct executor *e) {
-        return strcmp(e->result, "no-record") == 0;
+        return strcmp(e->end.result, "no-record") == 0;
 }
 
 void blaming_remember(struct executor *e) {
@@ -388,12 +390,12 @@ void blaming_ended(struct manager *m, struct executor *e, enum executor_event ev
         vanished = event == EXECUTOR_EVENT_LOST && has_no_record(e);
         if (!vanished && (event != EXECUTOR_EVENT_FAILED || is_own_limit(e)))
                 return;
-        was_out = exclusions_of(&e->job->exclusions, node->name, now_real()) > 0;
+        was_out = exclusions_of(&e->job->hosts.exclusions, node->name, now_real()) > 0;
         exclude(e, now_real());
-        if (!was_out && exclusions_of(&e->job->exclusions, node->name, now_real()) > 0)
+        if (!was_out && exclusions_of(&e->job->hosts.exclusions, node->name, now_real()) > 0)
                 record_event(m, e->job, "host-excluded", e, "the job is kept off %s for a time (%s)",
-                             node->name, e->fate == FATE_BLAME ? "exitCodes: blame" : "blacklistConfig");
-        if (fails_everywhere(m, e) && e->fate != FATE_BLAME)
+                             node->name, e->end.fate == FATE_BLAME ? "exitCodes: blame" : "blacklistConfig");
+        if (fails_everywhere(m, e) && e->end.fate != FATE_BLAME)
                 return;
         blaming_strike(m, node, vanished ? STRIKE_NO_RECORD : kind_of(e, before), e,
                        vanished    ? "an executor vanished without a record"
@@ -426,13 +428,13 @@ static bool role_may_use(const struct role_spec *spec, const struct node *node) 
 }
 
 size_t blaming_excluded_max(const struct manager *m, const struct job *j) {
-        return j->exclusions.n + (is_shunner(m, j->owner) ? m->nodes.n : 0);
+        return j->hosts.exclusions.n + (is_shunner(m, j->owner) ? m->nodes.n : 0);
 }
 
 /* What the job itself is kept off. Returns how many of them could take the role. */
 static uint32_t add_excluded(struct manager *m, const struct job *j, const struct role_spec *spec,
                              uint32_t *list, size_t *n) {
-        const struct exclusions *x = &j->exclusions;
+        const struct exclusions *x = &j->hosts.exclusions;
         uint64_t now = now_real();
         uint32_t usable = 0, max = j->spec->failure.blacklist.max_nodes;
         size_t added = 0;

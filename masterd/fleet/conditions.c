@@ -31,7 +31,7 @@ static void review(struct manager *m, struct node *node) {
 static void tell_jobs(struct manager *m, struct node *node, const struct host_condition *c) {
         const struct executor *e;
 
-        if (!burst_admit(&node->conditions_told, now_boot(), TELL_INTERVAL, TELL_MAX))
+        if (!burst_admit(&node->bursts.conditions, now_boot(), TELL_INTERVAL, TELL_MAX))
                 return;
         DL_FOREACH2 (node->executors, e, node_next)
                 if (!e->node_next || e->node_next->job != e->job)

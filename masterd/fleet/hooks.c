@@ -14,6 +14,7 @@
 #include "lib/base/log.h"
 #include "lib/base/worker.h"
 #include "masterd/core/manager.h"
+#include "masterd/fleet/fleet-parts.h"
 #include "masterd/fleet/liveness.h"
 
 #define HOOKS_DIR PRIMUS_SYSCONFDIR "/hooks"
@@ -80,13 +81,13 @@ static bool present(enum kind kind) {
 static char *path_of(const struct request *r) {
         char *path;
 
-        return asprintf(&path, "%s/%s", r->manager->hooks->directory, r->id) < 0 ? NULL : path;
+        return asprintf(&path, "%s/%s", r->manager->fleet->hooks->directory, r->id) < 0 ? NULL : path;
 }
 
 /* ---- the life of a request ---- */
 
 static void set_state(struct request *r, int state) {
-        struct hooks *h = r->manager->hooks;
+        struct hooks *h = r->manager->fleet->hooks;
 
         h->waiting[r->kind] -= r->state == WAITING;
         h->running[r->kind] -= r->state == RUNNING;
@@ -122,7 +123,7 @@ static void unmatch(struct request *r) {
 
 static void request_free(struct request *r) {
         set_state(r, LATER);
-        DL_DELETE(r->manager->hooks->requests, r);
+        DL_DELETE(r->manager->fleet->hooks->requests, r);
         unmatch(r);
         sd_bus_slot_unref(r->call);
         sd_event_source_disable_unref(r->timer);
@@ -135,7 +136,7 @@ static int on_again(sd_event_source *s, uint64_t usec, void *userdata) {
         struct request *r = userdata;
 
         set_state(r, WAITING);
-        start_next(r->manager->hooks, r->kind);
+        start_next(r->manager->fleet->hooks, r->kind);
         return 0;
 }
 
@@ -147,7 +148,7 @@ static struct node *fenced_node(const struct request *r) {
 }
 
 static void finish(struct request *r, bool ok, const char *why) {
-        struct hooks *h = r->manager->hooks;
+        struct hooks *h = r->manager->fleet->hooks;
         struct node *node = fenced_node(r);
         _cleanup_free_ char *path = path_of(r);
         enum kind kind = r->kind;
@@ -228,7 +229,7 @@ static void run_write(void *data) {
 
 static void on_written(void *data) {
         struct request *r = data;
-        struct hooks *h = r->manager->hooks;
+        struct hooks *h = r->manager->fleet->hooks;
         int k = r->written;
 
         if (k >= 0 && !h->filter)
@@ -243,7 +244,7 @@ static void on_written(void *data) {
 }
 
 static void start(struct request *r) {
-        struct hooks *h = r->manager->hooks;
+        struct hooks *h = r->manager->fleet->hooks;
         int k;
 
         r->timer = sd_event_source_disable_unref(r->timer);
@@ -274,7 +275,7 @@ static void start_next(struct hooks *h, enum kind kind) {
 
 static void run_queue(struct manager *m, void *data) {
         struct request *r = data;
-        struct hooks *h = m->hooks;
+        struct hooks *h = m->fleet->hooks;
 
         if (h->waiting[r->kind] >= WAITING_MAX) {
                 if (h->dropped++ % 1000 == 0)
@@ -324,7 +325,7 @@ static void queue(struct manager *m, enum kind kind, const char *event, const st
         size_t size = 0;
         FILE *f;
 
-        if (!m->hooks || !m->bus || !present(kind))
+        if (!m->fleet->hooks || !m->bus || !present(kind))
                 return;
         f = open_memstream(&environment, &size);
         if (!f)
@@ -362,7 +363,18 @@ void hooks_notify(struct manager *m, const char *event, const struct node *node,
 
 /* ---- start and end ---- */
 
-int hooks_new(struct manager *m, struct hooks **ret) {
+static void hooks_free(struct hooks *h) {
+        if (!h)
+                return;
+        worker_free(h->worker);
+        sd_bus_slot_unref(h->filter);
+        while (h->requests)
+                request_free(h->requests);
+        free(h->directory);
+        free(h);
+}
+
+int hooks_start(struct manager *m) {
         struct hooks *h = calloc(1, sizeof(*h));
         int r;
 
@@ -380,17 +392,11 @@ int hooks_new(struct manager *m, struct hooks **ret) {
                 hooks_free(h);
                 return r;
         }
-        *ret = h;
+        m->fleet->hooks = h;
         return 0;
 }
 
-void hooks_free(struct hooks *h) {
-        if (!h)
-                return;
-        worker_free(h->worker);
-        sd_bus_slot_unref(h->filter);
-        while (h->requests)
-                request_free(h->requests);
-        free(h->directory);
-        free(h);
+void hooks_stop(struct manager *m) {
+        hooks_free(m->fleet->hooks);
+        m->fleet->hooks = NULL;
 }

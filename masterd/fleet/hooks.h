@@ -9,10 +9,10 @@
 struct manager;
 struct node;
 struct job;
-struct hooks;
 
-int hooks_new(struct manager *m, struct hooks **ret);
-void hooks_free(struct hooks *h);
+/* From now on they are run, and not any more. */
+int hooks_start(struct manager *m);
+void hooks_stop(struct manager *m);
 
 /* The node is LOST. The hook's exit 0 declares it dead, unless it has come back meanwhile. */
 void hooks_fence(struct manager *m, const struct node *node);

@@ -16,6 +16,7 @@
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
 #include "masterd/fleet/blaming.h"
+#include "masterd/fleet/fleet-parts.h"
 #include "masterd/fleet/hooks.h"
 #include "masterd/fleet/maintenance.h"
 #include "masterd/fleet/stuck.h"
@@ -288,7 +289,7 @@ static uint64_t limit_of(const struct job *j, const struct role_spec *spec, uint
 
         if (j->spec->time_limit_usec != UINT64_MAX)
                 limit = MIN(limit, usec_sub(j->spec->time_limit_usec,
-                                            j->slot_real ? usec_sub(now, j->slot_real) : 0));
+                                            j->slot.since_real ? usec_sub(now, j->slot.since_real) : 0));
         return limit;
 }
 
@@ -296,7 +297,7 @@ int hosts_excluded(struct manager *m, const struct job *j, const struct role_spe
                    size_t *ret_n) {
         uint64_t now = now_real(), limit = limit_of(j, spec, now);
         size_t n = 0, failed = blaming_excluded_max(m, j),
-               most = j->n_avoid + m->n_windows + failed + serving_most(m, j->owner);
+               most = j->hosts.n_avoided + m->fleet->n_windows + failed + serving_most(m, j->owner);
         uint32_t *slots = NULL;
         struct window *w;
 
@@ -305,12 +306,12 @@ int hosts_excluded(struct manager *m, const struct job *j, const struct role_spe
                 if (!slots)
                         return -ENOMEM;
         }
-        for (size_t i = 0; i < j->n_avoid; i++) {
-                const struct node *node = nodes_get(&m->nodes, j->avoid[i]);
+        for (size_t i = 0; i < j->hosts.n_avoided; i++) {
+                const struct node *node = nodes_get(&m->nodes, j->hosts.avoided[i]);
                 if (node && node->in_sched)
                         slots[n++] = node->slot;
         }
-        DL_FOREACH (m->windows, w)
+        DL_FOREACH (m->fleet->windows, w)
                 if (w->node->in_sched && window_blocks(w, limit, m->conf.maintenance_lead_usec, now))
                         slots[n++] = w->node->slot;
         if (failed > 0)
@@ -348,19 +349,19 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
 
 /* What is due is found out by looking, at once: there are few changes, and a turn has many of them. */
 void hosts_arm(struct manager *m) {
-        if (!m->hosts_timer)
+        if (!m->fleet->hosts_timer)
                 return; /* not yet */
-        (void)sd_event_source_set_time(m->hosts_timer, 0);
-        (void)sd_event_source_set_enabled(m->hosts_timer, SD_EVENT_ONESHOT);
+        (void)sd_event_source_set_time(m->fleet->hosts_timer, 0);
+        (void)sd_event_source_set_enabled(m->fleet->hosts_timer, SD_EVENT_ONESHOT);
 }
 
 int hosts_start(struct manager *m) {
-        return sd_event_add_time(m->event, &m->hosts_timer, CLOCK_REALTIME, 0, 10 * USEC_PER_MSEC, on_time,
-                                 m);
+        return sd_event_add_time(m->event, &m->fleet->hosts_timer, CLOCK_REALTIME, 0, 10 * USEC_PER_MSEC,
+                                 on_time, m);
 }
 
 void hosts_stop(struct manager *m) {
-        m->hosts_timer = sd_event_source_disable_unref(m->hosts_timer);
+        m->fleet->hosts_timer = sd_event_source_disable_unref(m->fleet->hosts_timer);
         maintenance_forget(m, NULL);
         stuck_free_all(m);
 }

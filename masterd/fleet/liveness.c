@@ -13,6 +13,7 @@
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
 #include "masterd/fleet/blaming.h"
+#include "masterd/fleet/fleet-parts.h"
 #include "masterd/fleet/hooks.h"
 #include "masterd/fleet/stuck.h"
 #include "masterd/life/lifecycle.h"
@@ -20,7 +21,7 @@
 #include "masterd/queue/placement.h"
 
 char *liveness_text(const struct manager *m, const struct node *node, char *buf, size_t size) {
-        uint64_t silent = usec_sub(now_boot(), node->last_seen_boot);
+        uint64_t silent = usec_sub(now_boot(), node->seen.boot);
         char since[FORMAT_DURATION_MAX], left[FORMAT_DURATION_MAX];
 
         /* In seconds: nobody wants to know more. */
@@ -80,11 +81,11 @@ static void arm(struct manager *m) {
         uint64_t when;
 
         if (!nodes_next_deadline(&m->nodes, m->conf.suspect_usec, m->conf.lost_usec, &when)) {
-                (void)sd_event_source_set_enabled(m->live_timer, SD_EVENT_OFF);
+                (void)sd_event_source_set_enabled(m->fleet->live_timer, SD_EVENT_OFF);
                 return;
         }
-        (void)sd_event_source_set_time(m->live_timer, when);
-        (void)sd_event_source_set_enabled(m->live_timer, SD_EVENT_ONESHOT);
+        (void)sd_event_source_set_time(m->fleet->live_timer, when);
+        (void)sd_event_source_set_enabled(m->fleet->live_timer, SD_EVENT_ONESHOT);
 }
 
 void liveness_lost(struct manager *m, struct node *node, bool declared) {
@@ -128,7 +129,7 @@ void liveness_watch(struct manager *m, struct node *node) {
         /* A sign of life of one that is well only moves deadlines back, so a timer that is set need not be
          * touched: it finds nothing due and sets itself anew. Of one that was given time to become LOST it
          * brings them forward. */
-        if (first || sd_event_source_get_enabled(m->live_timer, NULL) == SD_EVENT_OFF)
+        if (first || sd_event_source_get_enabled(m->fleet->live_timer, NULL) == SD_EVENT_OFF)
                 arm(m);
 }
 
@@ -178,8 +179,8 @@ void liveness_refused(struct manager *m, struct node *node, const char *why) {
 
 int liveness_start(struct manager *m) {
         struct node *node, *next;
-        int r = sd_event_add_time(m->event, &m->live_timer, CLOCK_BOOTTIME, USEC_INFINITY, 50 * USEC_PER_MSEC,
-                                  on_deadline, m);
+        int r = sd_event_add_time(m->event, &m->fleet->live_timer, CLOCK_BOOTTIME, USEC_INFINITY,
+                                  50 * USEC_PER_MSEC, on_deadline, m);
 
         if (r < 0)
                 return r;
@@ -189,8 +190,12 @@ int liveness_start(struct manager *m) {
                 if (node->state == NODE_LOST && node->n_executors > 0)
                         hooks_fence(m, node); /* of which the master before may not have heard the answer */
                 else if (node->state == NODE_SUSPECT)
-                        nodes_heard(&m->nodes, node, usec_add(m->ready_boot, m->conf.spread_usec),
-                                    node->last_seen_real);
+                        nodes_heard(&m->nodes, node, usec_add(m->serving_boot, m->conf.spread_usec),
+                                    node->seen.real);
         arm(m);
         return 0;
+}
+
+void liveness_stop(struct manager *m) {
+        m->fleet->live_timer = sd_event_source_disable_unref(m->fleet->live_timer);
 }

@@ -12,6 +12,7 @@ struct node;
 #define LIVENESS_TEXT_MAX 256u
 
 int liveness_start(struct manager *m);
+void liveness_stop(struct manager *m);
 /* The node has registered: its silence counts from now on. */
 void liveness_watch(struct manager *m, struct node *node);
 /* A heartbeat of the node. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maintenance windows. Invariant: m->windows is ordered by the time at which they begin, windows of a node do
- * not overlap, and a node has the maintenance hold exactly while one of its windows lasts. */
+/* Maintenance windows. Invariant: the list of windows is ordered by the time at which they begin, windows of
+ * a node do not overlap, and a node has the maintenance hold exactly while one of its windows lasts. */
 #include "masterd/fleet/maintenance.h"
 
 #include <errno.h>
@@ -12,15 +12,20 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/core/manager.h"
+#include "masterd/fleet/fleet-parts.h"
 #include "masterd/fleet/hosts.h"
+
+struct window *maintenance_windows(const struct manager *m) {
+        return m->fleet->windows;
+}
 
 static int by_begin(const struct window *a, const struct window *b) {
         return (a->from_real > b->from_real) - (a->from_real < b->from_real);
 }
 
 static void window_free(struct manager *m, struct window *w) {
-        DL_DELETE(m->windows, w);
-        m->n_windows--;
+        DL_DELETE(m->fleet->windows, w);
+        m->fleet->n_windows--;
         free(w->reason);
         free(w);
 }
@@ -47,8 +52,8 @@ static int insert(struct manager *m, struct node *node, const struct window_reco
                 free(w);
                 return -ENOMEM;
         }
-        DL_INSERT_INORDER(m->windows, w, by_begin);
-        m->n_windows++;
+        DL_INSERT_INORDER(m->fleet->windows, w, by_begin);
+        m->fleet->n_windows++;
         return 0;
 }
 
@@ -62,9 +67,9 @@ int maintenance_add(struct manager *m, struct node *node, uint64_t from_real, ui
 
         if (from_real == 0 || to_real <= from_real || to_real <= now_real())
                 return -EINVAL;
-        if (m->n_windows >= WINDOWS_MAX)
+        if (m->fleet->n_windows >= WINDOWS_MAX)
                 return -E2BIG;
-        DL_FOREACH (m->windows, w)
+        DL_FOREACH (m->fleet->windows, w)
                 if (w->node == node && from_real < w->to_real && w->from_real < to_real)
                         return -EEXIST;
         r = insert(m, node, &record);
@@ -94,7 +99,7 @@ static void end(struct manager *m, struct window *w, const char *why) {
 int maintenance_cancel(struct manager *m, struct node *node, uint64_t from_real) {
         struct window *w;
 
-        DL_FOREACH (m->windows, w)
+        DL_FOREACH (m->fleet->windows, w)
                 if (w->node == node && w->from_real == from_real) {
                         end(m, w, "the maintenance window was cancelled");
                         hosts_arm(m);
@@ -122,7 +127,7 @@ uint64_t maintenance_run(struct manager *m, uint64_t now_real) {
         uint64_t next = UINT64_MAX;
         struct window *w, *following;
 
-        DL_FOREACH_SAFE (m->windows, w, following) {
+        DL_FOREACH_SAFE (m->fleet->windows, w, following) {
                 if (w->to_real <= now_real) {
                         end(m, w, "the maintenance window is over");
                         continue;
@@ -137,7 +142,7 @@ uint64_t maintenance_run(struct manager *m, uint64_t now_real) {
 void maintenance_forget(struct manager *m, const struct node *node) {
         struct window *w, *following;
 
-        DL_FOREACH_SAFE (m->windows, w, following)
+        DL_FOREACH_SAFE (m->fleet->windows, w, following)
                 if (!node || w->node == node)
                         window_free(m, w);
 }

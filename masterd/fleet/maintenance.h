@@ -21,6 +21,8 @@ int maintenance_add(struct manager *m, struct node *node, uint64_t from_real, ui
 int maintenance_cancel(struct manager *m, struct node *node, uint64_t from_real);
 /* Begins and ends what is due; returns when something is due next, UINT64_MAX: nothing. */
 uint64_t maintenance_run(struct manager *m, uint64_t now_real);
+/* All, by the time they begin; a list. */
+struct window *maintenance_windows(const struct manager *m);
 /* The node goes. */
 void maintenance_forget(struct manager *m, const struct node *node);
 int maintenance_load(struct manager *m);

@@ -11,6 +11,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
+#include "masterd/fleet/fleet-parts.h"
 #include "masterd/job/peers.h"
 #include "masterd/life/epochs.h"
 #include "masterd/link/link.h"
@@ -30,7 +31,7 @@ struct addr ownhost_address(const struct manager *m, const struct node *node, co
         const struct addr *known = &node->address;
 
         if (known->family == AF_UNSPEC || addr_is_loopback(known) || !is_ours(known))
-                known = &m->reached;
+                known = &m->fleet->reached;
         if (!addr_is_loopback(reported) || known->family == AF_UNSPEC || addr_is_loopback(known) ||
             !is_ours(known))
                 return *reported;
@@ -41,9 +42,9 @@ static void move(struct manager *m, struct node *node) {
         char text[ADDR_TEXT_MAX];
         struct executor *e;
 
-        if (addr_equal(&m->reached, &node->address))
+        if (addr_equal(&m->fleet->reached, &node->address))
                 return;
-        node->address = m->reached;
+        node->address = m->fleet->reached;
         DL_FOREACH2 (node->executors, e, node_next)
                 job_peers_drop(e->job);
         record_node(m, node);
@@ -90,10 +91,12 @@ void ownhost_registered(struct manager *m, struct node *node) {
         peer_local_address(node->link->peer, &local);
         local.port = 0;
         if (local.family == AF_UNSPEC || addr_is_loopback(&local) ||
-            addr_is_loopback(&node->inventory.address) || addr_equal(&local, &m->reached) || !is_ours(&local))
+            addr_is_loopback(&node->inventory.address) || addr_equal(&local, &m->fleet->reached) ||
+            !is_ours(&local))
                 return;
-        if (m->reached.family == AF_UNSPEC || !is_ours(&m->reached) || !in_use(m, &m->reached))
-                m->reached = local;
+        if (m->fleet->reached.family == AF_UNSPEC || !is_ours(&m->fleet->reached) ||
+            !in_use(m, &m->fleet->reached))
+                m->fleet->reached = local;
         HASH_ITER (hh, m->nodes.by_name, other, next)
                 if (addr_is_loopback(&other->inventory.address) && !stays(m, other))
                         move(m, other);

@@ -152,27 +152,27 @@ static int detach(struct manager *m, struct executor *e, const char *text) {
                              .since_real = now_real(),
                              .cpu_milli = executor_role(e)->cpu_milli,
                              .memory = executor_memory(e),
-                             .gpus = e->gpus,
-                             .n_ports = e->n_ports,
+                             .gpus = e->place.gpus,
+                             .n_ports = e->place.n_ports,
                              .shm = executor_role(e)->placement.shm,
                              .whole = e->job->spec->whole_hosts,
-                             .n_amounts = e->n_amounts,
+                             .n_amounts = e->place.n_amounts,
                              .reason = strdup(text) };
         snprintf(s->id.role, sizeof(s->id.role), "%s", executor_role(e)->name);
         s->ports = calloc(s->n_ports + 1, sizeof(*s->ports));
         s->amounts = calloc(s->n_amounts + 1, sizeof(*s->amounts));
-        if (e->cpus)
+        if (e->place.cpus)
                 s->cpus = malloc(sizeof(*s->cpus));
-        if (!s->reason || !s->ports || !s->amounts || (e->cpus && !s->cpus)) {
+        if (!s->reason || !s->ports || !s->amounts || (e->place.cpus && !s->cpus)) {
                 stuck_done(s);
                 return -ENOMEM;
         }
         if (s->n_ports > 0)
-                memcpy(s->ports, e->ports, s->n_ports * sizeof(*s->ports));
+                memcpy(s->ports, e->place.ports, s->n_ports * sizeof(*s->ports));
         if (s->n_amounts > 0)
-                memcpy(s->amounts, e->amounts, s->n_amounts * sizeof(*s->amounts));
+                memcpy(s->amounts, e->place.amounts, s->n_amounts * sizeof(*s->amounts));
         if (s->cpus)
-                *s->cpus = *e->cpus;
+                *s->cpus = *e->place.cpus;
         /* On the list first: its host is not empty for a moment. What it holds is taken over in the same
          * turn, so nobody else gets it in between. */
         DL_INSERT_INORDER(node->stuck, s, by_id);

@@ -30,10 +30,10 @@ size_t footprint_of_secrets(const struct job_secret *secrets, size_t n) {
 size_t footprint_of_job(const struct job *j) {
         size_t sum = skeleton(j->spec) + job_retired_bytes(j);
 
-        if (j->array_number == 0)
+        if (j->element.array == 0)
                 sum += spec_bytes(j->spec);
         if (j->array)
                 sum += array_bytes(j->array);
-        return sum + heap_of_string(j->name) + heap_of_string(j->cwd) + heap_of_strings(j->env) +
-               heap_of_strings(j->array_env) + footprint_of_secrets(j->secrets, j->n_secrets);
+        return sum + heap_of_string(j->name) + heap_of_string(j->given.cwd) + heap_of_strings(j->given.env) +
+               heap_of_strings(j->element.env) + footprint_of_secrets(j->given.secrets, j->given.n_secrets);
 }

@@ -45,20 +45,20 @@ struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint
         e->role = role;
         e->index = index;
         e->rank = rank;
-        e->memory_peak = e->cpu_usec = e->io_read = e->io_write = UINT64_MAX;
+        e->end.memory_peak = e->end.cpu_usec = e->end.io_read = e->end.io_write = UINT64_MAX;
         return e;
 }
 
 void executor_free(struct executor *e) {
         if (!e)
                 return;
-        free(e->ports);
-        free(e->cpus);
-        free(e->amounts);
+        free(e->place.ports);
+        free(e->place.cpus);
+        free(e->place.amounts);
         free(e->reason);
-        free(e->telemetry);
-        sd_event_source_disable_unref(e->restart_timer);
-        sd_event_source_disable_unref(e->start_timer);
+        free(e->watch.telemetry);
+        sd_event_source_disable_unref(e->restart.timer);
+        sd_event_source_disable_unref(e->orders.start_timer);
         free(e);
 }
 
@@ -90,14 +90,14 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         j->uid = uid;
         j->owner = owner;
         j->attempt = 1;
-        j->version = 1;
+        j->change.version = 1;
         j->scope.job = j;
         j->n_executors = spec_executors(spec);
         j->name = strdup(spec->name);
-        j->cwd = strdup(spec->cwd ? spec->cwd : "");
+        j->given.cwd = strdup(spec->cwd ? spec->cwd : "");
         j->roles = calloc(spec->n_roles, sizeof(*j->roles));
         j->executors = calloc(j->n_executors, sizeof(*j->executors));
-        if (!j->name || !j->cwd || !j->roles || !j->executors)
+        if (!j->name || !j->given.cwd || !j->roles || !j->executors)
                 return -ENOMEM;
         for (uint32_t i = 0; i < spec->n_roles; i++) {
                 struct role *r = j->roles + i;
@@ -117,17 +117,27 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         return 0;
 }
 
-void job_forget_private(struct job *j) {
-        for (size_t i = 0; i < j->n_secrets; i++) {
-                free(j->secrets[i].name);
-                explicit_bzero(j->secrets[i].data, j->secrets[i].size);
-                free(j->secrets[i].data);
+static void forget_private(struct job_given *g) {
+        for (size_t i = 0; i < g->n_secrets; i++) {
+                free(g->secrets[i].name);
+                explicit_bzero(g->secrets[i].data, g->secrets[i].size);
+                free(g->secrets[i].data);
         }
-        free(j->secrets);
-        strings_free(j->env);
-        j->secrets = NULL;
-        j->n_secrets = 0;
-        j->env = NULL;
+        free(g->secrets);
+        strings_free(g->env);
+        g->secrets = NULL;
+        g->n_secrets = 0;
+        g->env = NULL;
+}
+
+void job_forget_private(struct job *j) {
+        forget_private(&j->given);
+}
+
+void job_given_done(struct job_given *g) {
+        forget_private(g);
+        free(g->cwd);
+        *g = (struct job_given){};
 }
 
 struct job *job_free(struct job *j) {
@@ -137,39 +147,33 @@ struct job *job_free(struct job *j) {
         for (uint32_t i = 0; j->executors && i < j->n_executors; i++)
                 executor_free(j->executors[i]);
         job_leaving_done(j);
-        job_forget_private(j);
+        job_given_done(&j->given);
         for (size_t i = 0; j->roles && i < j->spec->n_roles; i++) {
                 scope_free(j->roles[i].scope);
                 series_free(j->roles[i].series);
         }
         sd_event_source_disable_unref(j->scope.timer);
-        exclusions_done(&j->exclusions);
-        strings_free(j->array_env);
-        free(j->after);
+        exclusions_done(&j->hosts.exclusions);
+        strings_free(j->element.env);
+        free(j->depend.after);
         free(j->usage);
         array_free(j->array);
-        sd_event_source_disable_unref(j->begin_timer);
-        sd_event_source_disable_unref(j->limit_timer);
+        sd_event_source_disable_unref(j->depend.begin_timer);
+        sd_event_source_disable_unref(j->slot.timer);
         sd_event_source_disable_unref(j->grace_timer);
-        sd_event_source_disable_unref(j->leave_timer);
-        sd_event_source_disable_unref(j->signal_timer);
-        sd_event_source_disable_unref(j->hold_timer);
-        sd_event_source_disable_unref(j->epoch_timer);
-        free(j->left);
-        for (size_t i = 0; i < j->n_avoid; i++)
-                free(j->avoid[i]);
-        free(j->avoid);
+        sd_event_source_disable_unref(j->requeue.timer);
+        sd_event_source_disable_unref(j->slot.signal_timer);
+        sd_event_source_disable_unref(j->queue.timer);
+        sd_event_source_disable_unref(j->rendezvous.timer);
+        free(j->hosts.left);
+        for (size_t i = 0; i < j->hosts.n_avoided; i++)
+                free(j->hosts.avoided[i]);
+        free(j->hosts.avoided);
         free(j->executors);
         free(j->roles);
         free(j->name);
-        free(j->cwd);
         free(j->reason);
         free(j->first_error);
-        for (unsigned i = 0; i < JOB_WATCHERS_MAX; i++)
-                free(j->watchers[i]);
-        for (unsigned i = 0; i < j->n_lookers; i++)
-                free(j->lookers[i].name);
-        free(j->lookers);
         spec_free(j->spec);
         free(j);
         return NULL;
@@ -187,8 +191,8 @@ struct executor *job_attempt(struct job *j, const char *role, uint32_t index, ui
 
         if (e && e->attempt == attempt)
                 return e;
-        DL_FOREACH2 (j->leaving, e, leaving_next)
-                if (e->index == index && e->attempt == attempt && strcmp(e->left->name, role) == 0)
+        DL_FOREACH2 (j->leavers.list, e, leaver.next)
+                if (e->index == index && e->attempt == attempt && strcmp(e->leaver.role->name, role) == 0)
                         return e;
         return NULL;
 }
@@ -196,9 +200,9 @@ struct executor *job_attempt(struct job *j, const char *role, uint32_t index, ui
 struct executor *job_behind(const struct job *j, const struct executor *e) {
         uint32_t rank = e ? e->rank + 1 : 0;
 
-        if (e && e->leaving)
-                return e->leaving_next;
-        return rank < j->n_executors ? j->executors[rank] : j->leaving;
+        if (e && e->leaver.leaves)
+                return e->leaver.next;
+        return rank < j->n_executors ? j->executors[rank] : j->leavers.list;
 }
 
 int job_transition(struct job *j, enum job_event event) {
@@ -218,7 +222,7 @@ int job_transition(struct job *j, enum job_event event) {
 void executor_restore_state(struct executor *e, enum executor_state state) {
         struct role *r = e->job->roles + e->role;
 
-        if (e->leaving) {
+        if (e->leaver.leaves) {
                 e->state = state;
                 return;
         }
@@ -247,12 +251,12 @@ int executor_again(struct executor *e) {
 }
 
 uint32_t executor_next_attempt(const struct executor *e) {
-        return (e->attempt > 0 ? e->attempt : e->job->attempt_base) + 1;
+        return (e->attempt > 0 ? e->attempt : e->job->leavers.attempt_base) + 1;
 }
 
 void executor_number(struct executor *e, uint32_t attempt) {
-        if (e->attempt > 0 && !e->bounced && !e->leaving) {
-                e->restarts++;
+        if (e->attempt > 0 && !e->bounced && !e->leaver.leaves) {
+                e->restart.n++;
                 e->job->roles[e->role].restarts++;
         }
         e->attempt = attempt;
@@ -264,21 +268,21 @@ void executor_move(struct executor *e, struct node *node) {
         struct node **bigger;
         bool known = !e->node || e->node == node;
 
-        for (size_t i = 0; !known && i < j->n_left; i++)
-                known = j->left[i] == e->node;
+        for (size_t i = 0; !known && i < j->hosts.n_left; i++)
+                known = j->hosts.left[i] == e->node;
         if (!known) {
-                bigger = reallocarray(j->left, j->n_left + 1, sizeof(*bigger));
+                bigger = reallocarray(j->hosts.left, j->hosts.n_left + 1, sizeof(*bigger));
                 if (bigger) { /* otherwise the node asks at its next registration */
-                        j->left = bigger;
-                        j->left[j->n_left++] = e->node;
+                        j->hosts.left = bigger;
+                        j->hosts.left[j->hosts.n_left++] = e->node;
                 }
         }
         e->node = node;
 }
 
 bool job_avoids(const struct job *j, const char *node) {
-        for (size_t i = 0; i < j->n_avoid; i++)
-                if (strcmp(j->avoid[i], node) == 0)
+        for (size_t i = 0; i < j->hosts.n_avoided; i++)
+                if (strcmp(j->hosts.avoided[i], node) == 0)
                         return true;
         return false;
 }
@@ -288,14 +292,14 @@ int job_avoid(struct job *j, const char *node) {
 
         if (job_avoids(j, node))
                 return 0;
-        bigger = reallocarray(j->avoid, j->n_avoid + 1, sizeof(*bigger));
+        bigger = reallocarray(j->hosts.avoided, j->hosts.n_avoided + 1, sizeof(*bigger));
         if (!bigger)
                 return -ENOMEM;
-        j->avoid = bigger;
+        j->hosts.avoided = bigger;
         copy = strdup(node);
         if (!copy)
                 return -ENOMEM;
-        j->avoid[j->n_avoid++] = copy;
+        j->hosts.avoided[j->hosts.n_avoided++] = copy;
         return 0;
 }
 
@@ -305,9 +309,9 @@ void job_forget_node(struct job *j, const struct node *node) {
         JOB_FOREACH (j, e)
                 if (e->node == node)
                         e->node = NULL;
-        for (size_t i = 0; i < j->n_left; i++)
-                if (j->left[i] == node)
-                        j->left[i--] = j->left[--j->n_left];
+        for (size_t i = 0; i < j->hosts.n_left; i++)
+                if (j->hosts.left[i] == node)
+                        j->hosts.left[i--] = j->hosts.left[--j->hosts.n_left];
 }
 
 void executor_set_gone(struct executor *e) {
@@ -316,9 +320,9 @@ void executor_set_gone(struct executor *e) {
         if (e->gone)
                 return;
         e->gone = true;
-        if (e->leaving)
+        if (e->leaver.leaves)
                 return;
-        if (e->fate == FATE_IGNORE)
+        if (e->end.fate == FATE_IGNORE)
                 r->n_ignored++;
         else if (e->state == EXECUTOR_SUCCEEDED)
                 r->n_succeeded++;
@@ -332,7 +336,7 @@ void executor_return(struct executor *e) {
         if (!e->gone)
                 return;
         e->gone = false;
-        if (e->fate == FATE_IGNORE)
+        if (e->end.fate == FATE_IGNORE)
                 r->n_ignored--;
         else if (e->state == EXECUTOR_SUCCEEDED)
                 r->n_succeeded--;
@@ -341,7 +345,7 @@ void executor_return(struct executor *e) {
 }
 
 struct scope *executor_scope(const struct executor *e) {
-        if (e->leaving) /* it goes in any case */
+        if (e->leaver.leaves) /* it goes in any case */
                 return NULL;
         switch (spec_restart_scope(e->job->spec, executor_role(e))) {
         case RESTART_SCOPE_ROLE:
@@ -362,7 +366,7 @@ uint32_t job_running(const struct job *j) {
 }
 
 uint32_t job_active(const struct job *j) {
-        uint32_t n = j->n_leaving;
+        uint32_t n = j->leavers.n;
 
         if (j->array)
                 return array_active(j->array);

@@ -58,7 +58,7 @@ static void judge_by_rule(struct executor *e, enum exit_action action, enum exec
                 [EXIT_ACTION_REQUEUE] = ": asks to be requeued",
         };
 
-        e->fate = fate_of_action(action);
+        e->end.fate = fate_of_action(action);
         if (action == EXIT_ACTION_SUCCESS)
                 *event = EXECUTOR_EVENT_SUCCEEDED;
         else if (action == EXIT_ACTION_IGNORE || action == EXIT_ACTION_REQUEUE)
@@ -68,10 +68,10 @@ static void judge_by_rule(struct executor *e, enum exit_action action, enum exec
 
 static void judge_stopped(struct executor *e, enum executor_event *event,
                           char text[static OUTCOME_TEXT_MAX]) {
-        if (e->fate == FATE_NOT_READY && *event != EXECUTOR_EVENT_SUCCEEDED) {
+        if (e->end.fate == FATE_NOT_READY && *event != EXECUTOR_EVENT_SUCCEEDED) {
                 *event = EXECUTOR_EVENT_FAILED;
                 snprintf(text, OUTCOME_TEXT_MAX, "%s", e->reason ? e->reason : "not ready in time");
-        } else if (e->fate == FATE_SCOPE)
+        } else if (e->end.fate == FATE_SCOPE)
                 *event = EXECUTOR_EVENT_KILLED;
 }
 
@@ -110,7 +110,7 @@ void judge_exit(struct executor *e, const struct exit_report *x, enum executor_e
         char size[FORMAT_SIZE_MAX], more[FORMAT_SIZE_MAX + 64];
         uint64_t grown;
 
-        if (e->stop_ordered) {
+        if (e->orders.stopped) {
                 judge_stopped(e, event, text);
                 return;
         }
@@ -125,7 +125,7 @@ void judge_exit(struct executor *e, const struct exit_report *x, enum executor_e
                 judge_by_rule(e, (enum exit_action)rule->action, event, text);
         else if (kind == EXIT_KIND_OOM &&
                  (grown = judge_more_memory(&role->failure.elastic, executor_memory(e))) > 0) {
-                e->fate = FATE_GROWN;
+                e->end.fate = FATE_GROWN;
                 snprintf(more, sizeof(more), "; comes back with %s", format_size(grown, size, sizeof(size)));
                 append(text, more);
         } else if (status_of(x) == EXIT_REQUEUE_DEFAULT && strcmp(x->code, "exited") == 0)

@@ -7,8 +7,8 @@
 #include "masterd/job/job.h"
 #include "masterd/job/outcome.h"
 
-/* event and text are what outcome_of() says; they and e->fate may change. A fate that a stop was given stays:
- * who is stopped because of another is not blamed for what he answers. */
+/* event and text are what outcome_of() says; they and e->end.fate may change. A fate that a stop was given
+ * stays: who is stopped because of another is not blamed for what he answers. */
 void judge_exit(struct executor *e, const struct exit_report *x, enum executor_event *event,
                 char text[static OUTCOME_TEXT_MAX]);
 

@@ -67,9 +67,9 @@ uint64_t job_membership(const struct job *j) {
                 h = mix_u32(h, e->index);
                 h = mix(h, e->node->name, strlen(e->node->name) + 1);
                 h = mix(h, e->node->address.bytes, sizeof(e->node->address.bytes));
-                h = mix_u32(h, (uint32_t)e->n_ports);
-                for (size_t k = 0; k < e->n_ports; k++)
-                        h = mix_u32(h, e->ports[k]);
+                h = mix_u32(h, (uint32_t)e->place.n_ports);
+                for (size_t k = 0; k < e->place.n_ports; k++)
+                        h = mix_u32(h, e->place.ports[k]);
         }
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 h = mix_u32(h, j->spec->roles[i].num);
@@ -109,8 +109,8 @@ static int peers_new(const struct job *j, struct job_peers **ret) {
                                                             !placed  ? NULL
                                                             : chosen ? network_address(e->node, &network)
                                                                      : &e->node->address,
-                                                            e->ports,
-                                                            e->n_ports };
+                                                            e->place.ports,
+                                                            e->place.n_ports };
         }
         p->job = (struct rendezvous_job){ .name = j->name,
                                           .uid = sd_id128_to_string(j->uid, p->uid),
@@ -206,6 +206,6 @@ uint64_t job_gpus_on_node(const struct executor *e) {
 
         DL_FOREACH2 (e->node->executors, other, node_next)
                 if (other->job == e->job)
-                        mask |= other->gpus;
+                        mask |= other->place.gpus;
         return mask;
 }

@@ -23,31 +23,31 @@ int job_retire(struct job *j, struct job_spec *spec) {
                 return -ENOMEM;
         }
         t->spec = spec;
-        DL_PREPEND(j->retired, t);
+        DL_PREPEND(j->leavers.retired, t);
         return 0;
 }
 
 static void forget_retired(struct job *j) {
         struct retired *t, *next;
 
-        DL_FOREACH_SAFE (j->retired, t, next) {
+        DL_FOREACH_SAFE (j->leavers.retired, t, next) {
                 spec_free(t->spec);
                 free(t);
         }
-        j->retired = NULL;
+        j->leavers.retired = NULL;
 }
 
 size_t job_retired_bytes(const struct job *j) {
         size_t sum = 0;
         struct retired *t;
 
-        DL_FOREACH (j->retired, t)
+        DL_FOREACH (j->leavers.retired, t)
                 sum += heap_of(sizeof(*t)) + spec_bytes(t->spec);
         return sum;
 }
 
 void job_retired_trim(struct job *j) {
-        if (!j->leaving)
+        if (!j->leavers.list)
                 forget_retired(j);
 }
 
@@ -56,7 +56,7 @@ const struct role_spec *job_role_known(const struct job *j, const char *name) {
         struct retired *t;
 
         if (!found)
-                DL_FOREACH (j->retired, t)
+                DL_FOREACH (j->leavers.retired, t)
                         if ((found = spec_role(t->spec, name)))
                                 break;
         return found;
@@ -116,18 +116,18 @@ static int shape_make(struct job *j, const struct job_spec *spec, struct shape *
 /* Out of the counts of its role, and onto the list. */
 static void leave(struct job *j, struct role *r, struct executor *e) {
         r->n_state[e->state]--;
-        r->restarts -= e->restarts;
-        if (e->gone && e->fate == FATE_IGNORE)
+        r->restarts -= e->restart.n;
+        if (e->gone && e->end.fate == FATE_IGNORE)
                 r->n_ignored--;
         else if (e->gone && e->state == EXECUTOR_SUCCEEDED)
                 r->n_succeeded--;
         else if (e->gone && (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST))
                 r->n_failed--;
-        e->left = r->spec;
-        e->leaving = true;
-        j->attempt_base = MAX(j->attempt_base, e->attempt);
-        DL_APPEND2(j->leaving, e, leaving_prev, leaving_next);
-        j->n_leaving++;
+        e->leaver.role = r->spec;
+        e->leaver.leaves = true;
+        j->leavers.attempt_base = MAX(j->leavers.attempt_base, e->attempt);
+        DL_APPEND2(j->leavers.list, e, leaver.prev, leaver.next);
+        j->leavers.n++;
 }
 
 int job_reshape(struct job *j, struct job_spec *spec) {
@@ -169,7 +169,7 @@ int job_reshape(struct job *j, struct job_spec *spec) {
         }
         free(j->roles);
         s.retired->spec = j->spec;
-        DL_PREPEND(j->retired, s.retired);
+        DL_PREPEND(j->leavers.retired, s.retired);
         j->executors = s.executors;
         j->roles = s.roles;
         j->n_executors = s.n_executors;
@@ -182,8 +182,8 @@ int job_reshape(struct job *j, struct job_spec *spec) {
 void job_dismiss(struct executor *e) {
         struct job *j = e->job;
 
-        DL_DELETE2(j->leaving, e, leaving_prev, leaving_next);
-        j->n_leaving--;
+        DL_DELETE2(j->leavers.list, e, leaver.prev, leaver.next);
+        j->leavers.n--;
         executor_free(e);
         job_retired_trim(j);
 }
@@ -193,10 +193,10 @@ int job_add_leaving(struct job *j, const struct role_spec *role, uint32_t index,
 
         if (!e)
                 return -ENOMEM;
-        e->left = role;
-        e->leaving = true;
-        DL_APPEND2(j->leaving, e, leaving_prev, leaving_next);
-        j->n_leaving++;
+        e->leaver.role = role;
+        e->leaver.leaves = true;
+        DL_APPEND2(j->leavers.list, e, leaver.prev, leaver.next);
+        j->leavers.n++;
         *ret = e;
         return 0;
 }
@@ -204,9 +204,9 @@ int job_add_leaving(struct job *j, const struct role_spec *role, uint32_t index,
 void job_leaving_done(struct job *j) {
         struct executor *e, *next;
 
-        DL_FOREACH_SAFE2 (j->leaving, e, next, leaving_next)
+        DL_FOREACH_SAFE2 (j->leavers.list, e, next, leaver.next)
                 executor_free(e);
-        j->leaving = NULL;
-        j->n_leaving = 0;
+        j->leavers.list = NULL;
+        j->leavers.n = 0;
         forget_retired(j);
 }

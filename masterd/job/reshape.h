@@ -8,7 +8,7 @@
 #include "masterd/job/job.h"
 
 /* The job has this configuration from now on. Roles are the same by their names: executors below the new num
- * stay who they are, what is new is PENDING without an attempt, and the others are j->leaving, whatever their
+ * stay who they are, what is new is PENDING without an attempt, and the others are leaving, whatever their
  * state: whoever holds nothing has to be taken off there by job_dismiss(), and the others when they have
  * ended. Ranks are counted anew, in the order of the configuration. Takes spec over on success; -ENOMEM
  * changes nothing. O(executors). */

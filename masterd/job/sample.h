@@ -19,5 +19,5 @@ struct telemetry {
 
 /* Microseconds of GPUs that it has used so far; TELEMETRY_UNKNOWN where nobody has measured that. */
 static inline uint64_t sample_gpu_used(const struct executor *e) {
-        return e->telemetry ? e->telemetry->gpu_busy_usec : TELEMETRY_UNKNOWN;
+        return e->watch.telemetry ? e->watch.telemetry->gpu_busy_usec : TELEMETRY_UNKNOWN;
 }

@@ -15,6 +15,7 @@
 #include "masterd/feed/feeding.h"
 #include "masterd/life/history.h"
 #include "masterd/life/holdings.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/revive.h"
 #include "masterd/life/suspension.h"
@@ -82,9 +83,9 @@ int arrays_prepare(struct job *j) {
 }
 
 static struct job *array_of(struct manager *m, const struct job *element, uint32_t *ret_position) {
-        struct job *j = element->array_number > 0 ? manager_job(m, element->array_number) : NULL;
+        struct job *j = element->element.array > 0 ? manager_job(m, element->element.array) : NULL;
 
-        return j && j->array && array_find(j->array, element->array_index, ret_position) >= 0 ? j : NULL;
+        return j && j->array && array_find(j->array, element->element.index, ret_position) >= 0 ? j : NULL;
 }
 
 /* ---- making ---- */
@@ -108,16 +109,16 @@ static int copy_strv(char *const *from, char ***ret) {
 }
 
 static int copy_secrets(const struct job *from, struct job *to) {
-        to->secrets = calloc(from->n_secrets + 1, sizeof(*to->secrets));
-        if (!to->secrets)
+        to->given.secrets = calloc(from->given.n_secrets + 1, sizeof(*to->given.secrets));
+        if (!to->given.secrets)
                 return -ENOMEM;
-        for (size_t i = 0; i < from->n_secrets; i++) {
-                const struct job_secret *s = from->secrets + i;
-                to->secrets[i] = (struct job_secret){ strdup(s->name), malloc(s->size + 1), s->size };
-                to->n_secrets++;
-                if (!to->secrets[i].name || !to->secrets[i].data)
+        for (size_t i = 0; i < from->given.n_secrets; i++) {
+                const struct job_secret *s = from->given.secrets + i;
+                to->given.secrets[i] = (struct job_secret){ strdup(s->name), malloc(s->size + 1), s->size };
+                to->given.n_secrets++;
+                if (!to->given.secrets[i].name || !to->given.secrets[i].data)
                         return -ENOMEM;
-                memcpy(to->secrets[i].data, s->data, s->size);
+                memcpy(to->given.secrets[i].data, s->data, s->size);
         }
         return 0;
 }
@@ -127,10 +128,10 @@ static int describe(struct job *e, const struct job *array) {
 
         if (!env)
                 return -ENOMEM;
-        e->array_env = env;
+        e->element.env = env;
         if (asprintf(env + 0, "PRIMUS_ARRAY_JOB=%u", array->number) < 0)
                 env[0] = NULL;
-        if (asprintf(env + 1, "PRIMUS_ARRAY_INDEX=%u", e->array_index) < 0)
+        if (asprintf(env + 1, "PRIMUS_ARRAY_INDEX=%u", e->element.index) < 0)
                 env[1] = NULL;
         if (asprintf(env + 2, "PRIMUS_ARRAY_SIZE=%u", array->array->range.n) < 0)
                 env[2] = NULL;
@@ -165,14 +166,14 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
         if (r < 0)
                 return r;
         e->manager = m;
-        e->array_number = array->number;
-        e->array_index = array->array->range.indices[position];
-        memcpy(e->bundle, array->bundle, sizeof(e->bundle));
+        e->element.array = array->number;
+        e->element.index = array->array->range.indices[position];
+        memcpy(e->given.bundle, array->given.bundle, sizeof(e->given.bundle));
         r = text_set(&e->name, "%s", array->name);
         if (r >= 0)
-                r = text_set(&e->cwd, "%s", array->cwd);
+                r = text_set(&e->given.cwd, "%s", array->given.cwd);
         if (r >= 0)
-                r = copy_strv(array->env, &e->env);
+                r = copy_strv(array->given.env, &e->given.env);
         if (r >= 0)
                 r = copy_secrets(array, e);
         if (r >= 0)
@@ -189,13 +190,13 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
 }
 
 static void admit(struct manager *m, struct job *array, uint32_t position, struct job *e) {
-        e->submitted_real = e->attempt_real = e->waits_real = now_real();
+        e->submitted_real = e->attempt_real = e->queue.waits_real = now_real();
         (void)job_transition(e, JOB_EVENT_RECORDED);
-        HASH_ADD(hh, m->jobs, number, sizeof(e->number), e);
+        HASH_ADD(hh, m->jobs.by_number, number, sizeof(e->number), e);
         array->array->jobs[position] = e->number;
         array_set(array->array, position, ELEMENT_WAITS);
         record_job(m, e, NULL, false);
-        record_event(m, e, "submitted", NULL, "element %u of array %u", e->array_index, array->number);
+        record_event(m, e, "submitted", NULL, "element %u of array %u", e->element.index, array->number);
         notice_job_new(m, e);
         placement_enqueue(m, e);
 }
@@ -205,13 +206,13 @@ static int share(struct manager *m, struct job *j) {
 
         if (j->array->share)
                 return 0;
-        HASH_FIND(hh, m->array_owners, &j->owner, sizeof(j->owner), o);
+        HASH_FIND(hh, m->life->array_owners, &j->owner, sizeof(j->owner), o);
         if (!o) {
                 o = calloc(1, sizeof(*o));
                 if (!o)
                         return -ENOMEM;
                 o->uid = j->owner;
-                HASH_ADD(hh, m->array_owners, uid, sizeof(o->uid), o);
+                HASH_ADD(hh, m->life->array_owners, uid, sizeof(o->uid), o);
         }
         array_join(j->array, &o->share);
         return 0;
@@ -313,7 +314,7 @@ void arrays_first_error(struct manager *m, const struct job *e) {
         struct job *j = e->state == JOB_FAILED && e->first_error ? array_of(m, e, &position) : NULL;
 
         if (!j || j->array->jobs[position] != e->number || j->first_error ||
-            text_set(&j->first_error, "%u[%u]: %s", j->number, e->array_index, e->first_error) < 0)
+            text_set(&j->first_error, "%u[%u]: %s", j->number, e->element.index, e->first_error) < 0)
                 return;
         record_job(m, j, NULL, false);
         notice_job_changed(m, j);
@@ -328,10 +329,10 @@ void arrays_job_ended(struct manager *m, struct job *e) {
         array_set(j->array, position, element_state_of(e->state));
         arrays_first_error(m, e);
         if (e->state != JOB_SUCCEEDED) {
-                record_event(m, j, "element-failed", NULL, "%u[%u] %s: %s", j->number, e->array_index,
+                record_event(m, j, "element-failed", NULL, "%u[%u] %s: %s", j->number, e->element.index,
                              job_state_to_string(e->state), e->reason ? e->reason : "");
                 if (!j->reason && j->state != JOB_STOPPING) {
-                        (void)text_set(&j->reason, "%u[%u] %s: %s", j->number, e->array_index,
+                        (void)text_set(&j->reason, "%u[%u] %s: %s", j->number, e->element.index,
                                        job_state_to_string(e->state), e->reason ? e->reason : "");
                         lifecycle_job_changed(m, j);
                 }
@@ -369,7 +370,7 @@ int arrays_adopt(struct manager *m, struct job *e) {
         if (!j)
                 return log_full(LOG_ERR, -EUCLEAN, &(struct log_fields){ .job = e->number },
                                 "Job %u is an element of job %u, which is no active array", e->number,
-                                e->array_number);
+                                e->element.array);
         r = copy_secrets(j, e);
         if (r >= 0)
                 r = describe(e, j);
@@ -406,8 +407,8 @@ int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
         j->attempt_real = now_real();
         (void)text_set(&j->first_error, NULL);
         (void)text_set(&j->reason, NULL);
-        j->had_env = j->env && *j->env;
-        j->had_secrets = j->n_secrets > 0;
+        j->given.had_env = j->given.env && *j->given.env;
+        j->given.had_secrets = j->given.n_secrets > 0;
         holdings_weigh(j);
         record_job(m, j, NULL, true);
         record_secrets(m, j);
@@ -421,8 +422,8 @@ int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
 void arrays_free_owners(struct manager *m) {
         struct array_owner *o, *next;
 
-        HASH_ITER (hh, m->array_owners, o, next) {
-                HASH_DEL(m->array_owners, o);
+        HASH_ITER (hh, m->life->array_owners, o, next) {
+                HASH_DEL(m->life->array_owners, o);
                 free(o);
         }
 }

@@ -37,41 +37,41 @@ static int remember(struct job *j, uint64_t version, uint32_t uid, const char *t
 
         if (!copy)
                 return -ENOMEM;
-        if (!j->changes) {
-                j->changes = calloc(CHANGES_KEPT, sizeof(*j->changes));
-                if (!j->changes) {
+        if (!j->change.notes) {
+                j->change.notes = calloc(CHANGES_KEPT, sizeof(*j->change.notes));
+                if (!j->change.notes) {
                         free(copy);
                         return -ENOMEM;
                 }
         }
-        if (j->n_changes == CHANGES_KEPT) {
-                free(j->changes[0].text);
-                memmove(j->changes, j->changes + 1, (CHANGES_KEPT - 1) * sizeof(*j->changes));
-                j->n_changes--;
+        if (j->change.n_notes == CHANGES_KEPT) {
+                free(j->change.notes[0].text);
+                memmove(j->change.notes, j->change.notes + 1, (CHANGES_KEPT - 1) * sizeof(*j->change.notes));
+                j->change.n_notes--;
         }
-        note = j->changes + j->n_changes++;
+        note = j->change.notes + j->change.n_notes++;
         *note = (struct change_note){ version, uid, copy };
-        j->version = version;
+        j->change.version = version;
         return 0;
 }
 
 static int add_cut(struct job *j, const char *role, uint32_t from, uint32_t attempt) {
-        struct change_cut *bigger = reallocarray(j->cuts, j->n_cuts + 1, sizeof(*bigger));
+        struct change_cut *bigger = reallocarray(j->change.cuts, j->change.n_cuts + 1, sizeof(*bigger));
 
         if (!bigger)
                 return -ENOMEM;
-        j->cuts = bigger;
-        bigger += j->n_cuts++;
+        j->change.cuts = bigger;
+        bigger += j->change.n_cuts++;
         *bigger = (struct change_cut){ .from = from, .attempt = attempt };
         snprintf(bigger->role, sizeof(bigger->role), "%s", role);
-        j->attempt_base = MAX(j->attempt_base, attempt);
+        j->leavers.attempt_base = MAX(j->leavers.attempt_base, attempt);
         return 0;
 }
 
 bool change_has_left(const struct job *j, const char *role, uint32_t index, uint32_t attempt) {
-        for (size_t i = 0; i < j->n_cuts; i++)
-                if (index >= j->cuts[i].from && attempt <= j->cuts[i].attempt &&
-                    strcmp(j->cuts[i].role, role) == 0)
+        for (size_t i = 0; i < j->change.n_cuts; i++)
+                if (index >= j->change.cuts[i].from && attempt <= j->change.cuts[i].attempt &&
+                    strcmp(j->change.cuts[i].role, role) == 0)
                         return true;
         return false;
 }
@@ -92,32 +92,32 @@ int change_load(struct job *j, const struct change_record *r) {
 }
 
 void change_free(struct job *j) {
-        for (uint32_t i = 0; i < j->n_changes; i++)
-                free(j->changes[i].text);
-        free(j->changes);
-        free(j->cuts);
-        j->changes = NULL;
-        j->cuts = NULL;
-        j->n_changes = 0;
-        j->n_cuts = 0;
+        for (uint32_t i = 0; i < j->change.n_notes; i++)
+                free(j->change.notes[i].text);
+        free(j->change.notes);
+        free(j->change.cuts);
+        j->change.notes = NULL;
+        j->change.cuts = NULL;
+        j->change.n_notes = 0;
+        j->change.n_cuts = 0;
 }
 
 const char *change_latest(const struct job *j) {
-        return j->n_changes > 0 ? j->changes[j->n_changes - 1].text : "";
+        return j->change.n_notes > 0 ? j->change.notes[j->change.n_notes - 1].text : "";
 }
 
 /* ---- refusals ---- */
 
 static int refuse_state(const struct job *j, bool sight, sd_bus_error *error) {
-        if (sight && j->array_number > 0)
+        if (sight && j->element.array > 0)
                 return sd_bus_error_setf(error, ERROR_REFUSED,
                                          "Job %u is an element of array %u, which says who may look at it: "
                                          "primusctl update %u visible=...",
-                                         j->number, j->array_number, j->array_number);
+                                         j->number, j->element.array, j->element.array);
         if (sight)
                 return 0;
         /* One configuration stands for all of them on disk. */
-        if (j->array || j->array_number > 0)
+        if (j->array || j->element.array > 0)
                 return sd_bus_error_setf(
                         error, ERROR_REFUSED,
                         "Job %u is %s: its configuration is for all elements and stays as it is", j->number,
@@ -133,26 +133,26 @@ static int refuse_version(const struct job *j, uint64_t version, sd_bus_error *e
         size_t size;
         FILE *f;
 
-        if (version == CHANGE_ANY_VERSION || version == j->version)
+        if (version == CHANGE_ANY_VERSION || version == j->change.version)
                 return 0;
-        if (version > j->version)
+        if (version > j->change.version)
                 return sd_bus_error_setf(error, ERROR_CONFLICT,
                                          "Job %u is at version %" PRIu64 ", not yet %" PRIu64, j->number,
-                                         j->version, version);
+                                         j->change.version, version);
         f = open_memstream(&text, &size);
         if (!f)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < j->n_changes; i++)
-                if (j->changes[i].version > version)
-                        fprintf(f, "; version %" PRIu64 " by uid %u: %s", j->changes[i].version,
-                                j->changes[i].uid, j->changes[i].text);
+        for (uint32_t i = 0; i < j->change.n_notes; i++)
+                if (j->change.notes[i].version > version)
+                        fprintf(f, "; version %" PRIu64 " by uid %u: %s", j->change.notes[i].version,
+                                j->change.notes[i].uid, j->change.notes[i].text);
         if (fclose(f) != 0)
                 return -ENOMEM;
         return sd_bus_error_setf(
                 error, ERROR_CONFLICT,
                 "Job %u is at version %" PRIu64 ", it was changed since version %" PRIu64
                 "%s. Look at it again ('primusctl config %u') and repeat what you still want",
-                j->number, j->version, version, text, j->number);
+                j->number, j->change.version, version, text, j->number);
 }
 
 /* What leaves stays a while, so only what comes counts. */
@@ -179,12 +179,13 @@ void change_gone(struct manager *m, struct executor *e) {
 void change_let_go(struct manager *m, struct job *j) {
         struct executor *e, *next;
 
-        DL_FOREACH_SAFE2 (j->leaving, e, next, leaving_next) {
-                const char *why = spec_role(j->spec, e->left->name) ? "the job was scaled down"
-                                                                    : "its role was removed from the job";
+        DL_FOREACH_SAFE2 (j->leavers.list, e, next, leaver.next) {
+                const char *why = spec_role(j->spec, e->leaver.role->name)
+                                          ? "the job was scaled down"
+                                          : "its role was removed from the job";
                 if (!executor_state_holds(e->state))
                         change_gone(m, e);
-                else if (!e->stop_ordered && !scopes_keep_leaving(e))
+                else if (!e->orders.stopped && !scopes_keep_leaving(e))
                         lifecycle_stop_executor(m, e, why);
         }
 }
@@ -193,8 +194,8 @@ void change_let_go(struct manager *m, struct job *j) {
 
 /* Remembers who will leave. *ret_role: a whole role goes. */
 static int cut(struct job *j, const struct job_spec *spec, bool *ret_role) {
-        uint32_t most = j->attempt_base, base = j->attempt_base;
-        size_t was = j->n_cuts;
+        uint32_t most = j->leavers.attempt_base, base = j->leavers.attempt_base;
+        size_t was = j->change.n_cuts;
         bool role = false;
 
         for (size_t i = 0; i < j->spec->n_roles; i++) {
@@ -207,8 +208,8 @@ static int cut(struct job *j, const struct job_spec *spec, bool *ret_role) {
                 const struct role_spec *before = j->spec->roles + i, *after = spec_role(spec, before->name);
                 if ((!after || after->num < before->num) &&
                     add_cut(j, before->name, after ? after->num : 0, most) < 0) {
-                        j->n_cuts = was;
-                        j->attempt_base = base;
+                        j->change.n_cuts = was;
+                        j->leavers.attempt_base = base;
                         return -ENOMEM;
                 }
                 role = role || !after;
@@ -259,10 +260,10 @@ static uint32_t steps_left(const struct job *j, const struct job_spec *spec) {
  * where a role has gone, else "". */
 static void record_change(struct manager *m, struct job *j, size_t first_cut, const char *before,
                           const char *text) {
-        const struct change_note *note = j->changes + j->n_changes - 1;
+        const struct change_note *note = j->change.notes + j->change.n_notes - 1;
         struct change_record record = {
                 .job = j->number,
-                .version = j->version,
+                .version = j->change.version,
                 .uid = note->uid,
                 .at_real = now_real(),
                 .text = note->text,
@@ -271,14 +272,14 @@ static void record_change(struct manager *m, struct job *j, size_t first_cut, co
         };
 
         store_put_change(m->store, &record);
-        for (size_t i = first_cut; i < j->n_cuts; i++)
+        for (size_t i = first_cut; i < j->change.n_cuts; i++)
                 store_put_cut(m->store, &(struct cut_record){ .job = j->number,
-                                                              .version = j->version,
-                                                              .role = j->cuts[i].role,
-                                                              .from = j->cuts[i].from,
-                                                              .attempt = j->cuts[i].attempt });
+                                                              .version = j->change.version,
+                                                              .role = j->change.cuts[i].role,
+                                                              .from = j->change.cuts[i].from,
+                                                              .attempt = j->change.cuts[i].attempt });
         record_job(m, j, NULL, false);
-        record_event(m, j, "changed", NULL, "version %" PRIu64 " by uid %u: %s", j->version, note->uid,
+        record_event(m, j, "changed", NULL, "version %" PRIu64 " by uid %u: %s", j->change.version, note->uid,
                      note->text);
 }
 
@@ -290,7 +291,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         _cleanup_free_ const struct role_spec **resized = NULL;
         _cleanup_free_ char *before = NULL;
         uint32_t step = steps_left(j, spec);
-        size_t n_cuts = j->n_cuts, n_resized;
+        size_t n_cuts = j->change.n_cuts, n_resized;
         bool role_goes = false;
         int r;
 
@@ -302,7 +303,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 if (r < 0)
                         return r;
         }
-        r = remember(j, j->version + 1, uid, what);
+        r = remember(j, j->change.version + 1, uid, what);
         if (r < 0) {
                 limits_abandon(m, &limits);
                 return r;
@@ -314,9 +315,9 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 r = job_reshape(j, spec);
         if (r < 0) {
                 limits_abandon(m, &limits);
-                j->n_cuts = n_cuts;
-                free(j->changes[--j->n_changes].text);
-                j->version--;
+                j->change.n_cuts = n_cuts;
+                free(j->change.notes[--j->change.n_notes].text);
+                j->change.version--;
                 return r;
         }
         holdings_weigh(j);
@@ -331,8 +332,8 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         change_let_go(m, j);
         scopes_recount(m, j);
         if (limit_changes) {
-                j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
-                j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
+                j->slot.timer = sd_event_source_disable_unref(j->slot.timer);
+                j->slot.signal_timer = sd_event_source_disable_unref(j->slot.signal_timer);
                 lifecycle_arm_limit(m, j);
         }
         queueing_changed(m, j);
@@ -357,8 +358,8 @@ static void set_visible(struct manager *m, struct job *j, uint32_t visible) {
         j->spec->visible = visible;
         if (j->array && j->array->element)
                 j->array->element->visible = visible;
-        for (struct job *e = j->array ? m->jobs : NULL; e; e = e->hh.next)
-                if (e->array_number == j->number)
+        for (struct job *e = j->array ? m->jobs.by_number : NULL; e; e = e->hh.next)
+                if (e->element.array == j->number)
                         e->spec->visible = visible;
 }
 
@@ -370,11 +371,11 @@ static int change_sight(struct manager *m, struct job *j, uint32_t uid, struct j
         if (r >= 0)
                 r = spec_effective(spec, &text);
         if (r >= 0)
-                r = remember(j, j->version + 1, uid, what);
+                r = remember(j, j->change.version + 1, uid, what);
         if (r < 0)
                 return r;
         set_visible(m, j, spec->visible);
-        record_change(m, j, j->n_cuts, "", text);
+        record_change(m, j, j->change.n_cuts, "", text);
         notice_job_changed(m, j);
         return 0;
 }
@@ -402,16 +403,16 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
         if (is_sight(edits, n)) {
                 r = effects.stays ? 0 : change_sight(m, j, uid, spec, what, error);
                 if (r >= 0)
-                        *ret_version = j->version;
+                        *ret_version = j->change.version;
                 return r;
         }
-        DL_FOREACH2 (j->leaving, e, leaving_next)
-                if (!spec_role(j->spec, e->left->name) && spec_role(spec, e->left->name))
+        DL_FOREACH2 (j->leavers.list, e, leaver.next)
+                if (!spec_role(j->spec, e->leaver.role->name) && spec_role(spec, e->leaver.role->name))
                         return sd_bus_error_setf(
                                 error, ERROR_REFUSED,
                                 "Executors of the role %s that was removed have not ended yet; try again in a "
                                 "moment",
-                                e->left->name);
+                                e->leaver.role->name);
         if (spec_role(spec, SCAN_ROLE))
                 return sd_bus_error_setf(error, ERROR_BAD_CONFIG, "role: the name %s is reserved", SCAN_ROLE);
         if (strcmp(spec->queue, j->spec->queue) != 0 || spec->waits.priority != j->spec->waits.priority ||
@@ -457,6 +458,6 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
                         return r;
                 spec = NULL;
         }
-        *ret_version = j->version;
+        *ret_version = j->change.version;
         return 0;
 }

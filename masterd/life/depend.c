@@ -16,6 +16,7 @@
 #include "masterd/job/array.h"
 #include "masterd/job/dependency.h"
 #include "masterd/job/suspend.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/suspension.h"
 #include "masterd/queue/queueing.h"
@@ -34,18 +35,18 @@ struct dependents {
 };
 
 static bool met(const struct job *j, uint32_t i) {
-        return j->after_met & (UINT64_C(1) << i);
+        return j->depend.met & (UINT64_C(1) << i);
 }
 
 static bool all_met(const struct job *j) {
-        for (uint32_t i = 0; i < j->n_after; i++)
+        for (uint32_t i = 0; i < j->depend.n_after; i++)
                 if (!met(j, i))
                         return false;
         return true;
 }
 
 bool depend_holds_back(const struct job *j) {
-        return j->state == JOB_QUEUED && j->started_real == 0 && (j->begin_timer || !all_met(j));
+        return j->state == JOB_QUEUED && j->started_real == 0 && (j->depend.begin_timer || !all_met(j));
 }
 
 int depend_prepare(struct job *j) {
@@ -54,7 +55,7 @@ int depend_prepare(struct job *j) {
         int r = 0;
 
         if (spec->begin)
-                r = when_parse_absolute(spec->begin, &j->begin_real);
+                r = when_parse_absolute(spec->begin, &j->depend.begin_real);
         if (r < 0 || spec->n_after == 0)
                 return r;
         after = calloc(spec->n_after, sizeof(*after));
@@ -66,8 +67,8 @@ int depend_prepare(struct job *j) {
                 free(after);
                 return r;
         }
-        j->after = after;
-        j->n_after = (uint32_t)MIN(spec->n_after, (size_t)AFTER_MAX);
+        j->depend.after = after;
+        j->depend.n_after = (uint32_t)MIN(spec->n_after, (size_t)AFTER_MAX);
         return 0;
 }
 
@@ -76,7 +77,7 @@ int depend_prepare(struct job *j) {
 static struct dependents *find(struct manager *m, struct awaited key) {
         struct dependents *d;
 
-        HASH_FIND(hh, m->dependents, &key, sizeof(key), d);
+        HASH_FIND(hh, m->life->dependents, &key, sizeof(key), d);
         return d;
 }
 
@@ -89,11 +90,11 @@ static struct awaited whole(const struct job *j) {
 }
 
 static struct awaited element(const struct job *j) {
-        return (struct awaited){ j->array_number, j->array_index };
+        return (struct awaited){ j->element.array, j->element.index };
 }
 
 static void drop(struct manager *m, struct dependents *d) {
-        HASH_DEL(m->dependents, d);
+        HASH_DEL(m->life->dependents, d);
         free(d->waiting);
         free(d);
 }
@@ -107,7 +108,7 @@ static int add(struct manager *m, struct awaited key, uint32_t waiting) {
                 if (!d)
                         return -ENOMEM;
                 d->key = key;
-                HASH_ADD(hh, m->dependents, key, sizeof(d->key), d);
+                HASH_ADD(hh, m->life->dependents, key, sizeof(d->key), d);
         }
         for (size_t i = 0; i < d->n; i++)
                 if (d->waiting[i] == waiting)
@@ -126,9 +127,9 @@ static int add(struct manager *m, struct awaited key, uint32_t waiting) {
 }
 
 static void forget(struct manager *m, struct job *j) {
-        j->begin_timer = sd_event_source_disable_unref(j->begin_timer);
-        for (uint32_t i = 0; i < j->n_after; i++) {
-                struct dependents *d = find(m, awaited_of(j->after + i));
+        j->depend.begin_timer = sd_event_source_disable_unref(j->depend.begin_timer);
+        for (uint32_t i = 0; i < j->depend.n_after; i++) {
+                struct dependents *d = find(m, awaited_of(j->depend.after + i));
                 for (size_t k = 0; d && k < d->n; k++)
                         if (d->waiting[k] == j->number) {
                                 memmove(d->waiting + k, d->waiting + k + 1,
@@ -143,7 +144,7 @@ static void forget(struct manager *m, struct job *j) {
 void depend_free(struct manager *m) {
         struct dependents *d, *next;
 
-        HASH_ITER (hh, m->dependents, d, next)
+        HASH_ITER (hh, m->life->dependents, d, next)
                 drop(m, d);
 }
 
@@ -168,8 +169,8 @@ static void say_reason(struct manager *m, struct job *j) {
         size_t l = 0;
         uint32_t n = 0, more = 0;
 
-        for (uint32_t i = 0; i < j->n_after; i++) {
-                struct job *other = met(j, i) ? NULL : manager_job(m, j->after[i].job);
+        for (uint32_t i = 0; i < j->depend.n_after; i++) {
+                struct job *other = met(j, i) ? NULL : manager_job(m, j->depend.after[i].job);
                 if (!other)
                         continue;
                 if (n++ >= NAMED_MAX) {
@@ -177,14 +178,14 @@ static void say_reason(struct manager *m, struct job *j) {
                         continue;
                 }
                 l += (size_t)snprintf(text + l, sizeof(text) - l, "%s job %s (%s)", n == 1 ? "after" : ",",
-                                      after_name(j->after + i, name),
-                                      state_text(m, other, j->after[i].index));
+                                      after_name(j->depend.after + i, name),
+                                      state_text(m, other, j->depend.after[i].index));
         }
         if (more > 0)
                 l += (size_t)snprintf(text + l, sizeof(text) - l, " and %u more", more);
-        if (j->begin_timer)
+        if (j->depend.begin_timer)
                 snprintf(text + l, sizeof(text) - l, "%sbegins at %s", l > 0 ? "; " : "",
-                         format_time(j->begin_real, time, sizeof(time)));
+                         format_time(j->depend.begin_real, time, sizeof(time)));
         if (job_held_back(j) || (j->reason && strcmp(j->reason, text) == 0))
                 return;
         (void)text_set(&j->reason, *text ? "%s" : NULL, text);
@@ -208,15 +209,15 @@ static void review(struct manager *m, struct job *j) {
 static void judge(struct manager *m, struct job *j, struct awaited key, enum job_state state) {
         char text[DEPENDENCY_TEXT_MAX], name[AFTER_NAME_MAX];
 
-        for (uint32_t i = 0; i < j->n_after; i++) {
-                const struct after_entry *e = j->after + i;
+        for (uint32_t i = 0; i < j->depend.n_after; i++) {
+                const struct after_entry *e = j->depend.after + i;
                 if (e->job != key.number || e->index != key.index || met(j, i))
                         continue;
                 switch (dependency_judge(e->condition, state)) {
                 case DEPENDENCY_WAITS:
                         break;
                 case DEPENDENCY_HOLDS:
-                        j->after_met |= UINT64_C(1) << i;
+                        j->depend.met |= UINT64_C(1) << i;
                         (void)after_name(e, name);
                         record_event(m, j, "dependency", NULL, "job %s %s (after %s:%s)", name,
                                      job_state_to_string(state), name,
@@ -255,7 +256,7 @@ static void settle_key(struct manager *m, struct awaited key, enum job_state sta
 
         if (!d)
                 return;
-        HASH_DEL(m->dependents, d);
+        HASH_DEL(m->life->dependents, d);
         for (size_t i = 0; i < d->n; i++) {
                 struct job *waiting = manager_job(m, d->waiting[i]);
                 if (!waiting || job_state_ended(waiting->state))
@@ -271,29 +272,29 @@ static void settle(struct manager *m, struct job *j) {
         enum job_state state;
 
         settle_key(m, whole(j), j->state);
-        if (j->array_number > 0)
+        if (j->element.array > 0)
                 settle_key(m, element(j), j->state);
         /* Elements that were never made have no end of their own. */
-        for (uint32_t i = 0; j->array && m->dependents && i < j->array->range.n; i++)
+        for (uint32_t i = 0; j->array && m->life->dependents && i < j->array->range.n; i++)
                 if (element_ended(j, j->array->range.indices[i], &state))
                         settle_key(m, (struct awaited){ j->number, j->array->range.indices[i] }, state);
 }
 
 void depend_job_ended(struct manager *m, struct job *j) {
-        bool first = !m->settling;
+        bool first = !m->life->settling;
 
         forget(m, j);
         if (first)
-                m->settling_end = &m->settling;
-        j->settle_next = NULL;
-        *m->settling_end = j;
-        m->settling_end = &j->settle_next;
+                m->life->settling_end = &m->life->settling;
+        j->depend.settle_next = NULL;
+        *m->life->settling_end = j;
+        m->life->settling_end = &j->depend.settle_next;
         if (!first)
                 return; /* whoever is first goes on to it */
-        while (m->settling) {
+        while (m->life->settling) {
                 /* It stays in the list meanwhile, or the next would think itself the first. */
-                settle(m, m->settling);
-                m->settling = m->settling->settle_next;
+                settle(m, m->life->settling);
+                m->life->settling = m->life->settling->depend.settle_next;
         }
 }
 
@@ -311,7 +312,7 @@ void depend_job_changed(struct manager *m, struct job *j) {
         if (job_state_ended(j->state))
                 return;
         say_reasons(m, whole(j));
-        if (j->array_number > 0)
+        if (j->element.array > 0)
                 say_reasons(m, element(j));
 }
 
@@ -320,7 +321,7 @@ void depend_job_changed(struct manager *m, struct job *j) {
 static int on_begin(sd_event_source *s, uint64_t usec, void *userdata) {
         struct job *j = userdata;
 
-        j->begin_timer = sd_event_source_disable_unref(j->begin_timer);
+        j->depend.begin_timer = sd_event_source_disable_unref(j->depend.begin_timer);
         review(j->manager, j);
         return 0;
 }
@@ -339,12 +340,12 @@ void depend_watch(struct manager *m, struct job *j) {
         if (j->state != JOB_QUEUED || j->started_real > 0)
                 return;
         /* By the wall clock, and right when that is set: the kernel compares with what it shows. */
-        if (j->begin_real > now_real() && !j->begin_timer)
-                r = sd_event_add_time(m->event, &j->begin_timer, CLOCK_REALTIME, j->begin_real, USEC_PER_MSEC,
-                                      on_begin, j);
-        for (uint32_t i = 0; r >= 0 && i < j->n_after && !job_state_ended(j->state); i++) {
-                struct job *other = met(j, i) ? NULL : manager_job(m, j->after[i].job);
-                struct awaited key = awaited_of(j->after + i);
+        if (j->depend.begin_real > now_real() && !j->depend.begin_timer)
+                r = sd_event_add_time(m->event, &j->depend.begin_timer, CLOCK_REALTIME, j->depend.begin_real,
+                                      USEC_PER_MSEC, on_begin, j);
+        for (uint32_t i = 0; r >= 0 && i < j->depend.n_after && !job_state_ended(j->state); i++) {
+                struct job *other = met(j, i) ? NULL : manager_job(m, j->depend.after[i].job);
+                struct awaited key = awaited_of(j->depend.after + i);
                 enum job_state state;
                 if (met(j, i))
                         continue;
@@ -391,7 +392,7 @@ static void answer(struct question *q, int error, const struct after_entry *unkn
 /* What the store tells of the entry that it was asked for. */
 static void told(struct question *q, enum job_state state) {
         struct job *j = q->job;
-        const struct after_entry *e = j->after + q->at;
+        const struct after_entry *e = j->depend.after + q->at;
         char text[DEPENDENCY_TEXT_MAX];
         int r = 0;
 
@@ -400,7 +401,7 @@ static void told(struct question *q, enum job_state state) {
         case DEPENDENCY_WAITS: /* has just come into memory */
                 break;
         case DEPENDENCY_HOLDS:
-                j->after_met |= UINT64_C(1) << q->at;
+                j->depend.met |= UINT64_C(1) << q->at;
                 break;
         case DEPENDENCY_NEVER:
                 if (!j->reason)
@@ -415,7 +416,7 @@ static void told(struct question *q, enum job_state state) {
 
 static void on_job(void *userdata, int error, const struct job_record *jobs, size_t n) {
         struct question *q = userdata;
-        const struct after_entry *e = q->job->after + q->at;
+        const struct after_entry *e = q->job->depend.after + q->at;
 
         if (error < 0)
                 answer(q, error, NULL);
@@ -432,7 +433,7 @@ static void on_element(void *userdata, int error, const struct element_record *e
         if (error < 0)
                 answer(q, error, NULL);
         else if (n == 0)
-                answer(q, 0, q->job->after + q->at);
+                answer(q, 0, q->job->depend.after + q->at);
         else
                 told(q, (enum job_state)elements[0].state);
 }
@@ -447,8 +448,8 @@ static bool has(const struct job *j, const struct after_entry *e) {
 static int ask_next(struct question *q) {
         const struct job *j = q->job;
 
-        for (q->at = 0; q->at < j->n_after; q->at++) {
-                const struct after_entry *e = j->after + q->at;
+        for (q->at = 0; q->at < j->depend.n_after; q->at++) {
+                const struct after_entry *e = j->depend.after + q->at;
                 const struct job *other = manager_job(q->manager, e->job);
                 if (met(j, q->at) || q->told & (UINT64_C(1) << q->at))
                         continue;
@@ -476,7 +477,7 @@ int depend_ask(struct manager *m, struct job *j, depend_done_t done, void *userd
         struct question *q;
         int r;
 
-        if (j->n_after == 0) {
+        if (j->depend.n_after == 0) {
                 done(userdata, 0, NULL);
                 return 0;
         }

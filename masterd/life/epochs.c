@@ -18,7 +18,7 @@
 #define SETTLE_USEC (200 * USEC_PER_MSEC)
 
 static bool tell(struct manager *m, struct executor *e) {
-        return e->state == EXECUTOR_RUNNING && e->epoch != e->job->epoch &&
+        return e->state == EXECUTOR_RUNNING && e->epoch != e->job->rendezvous.epoch &&
                orders_rendezvous_later(m, e) >= 0;
 }
 
@@ -26,19 +26,20 @@ static int on_settled(sd_event_source *s, uint64_t usec, void *userdata) {
         struct job *j = userdata;
         uint32_t n = 0;
 
-        j->epoch_timer = sd_event_source_disable_unref(j->epoch_timer);
+        j->rendezvous.timer = sd_event_source_disable_unref(j->rendezvous.timer);
         for (uint32_t i = 0; i < j->n_executors; i++)
                 n += tell(j->manager, j->executors[i]);
         if (n > 0)
                 record_event(j->manager, j, "rendezvous", NULL,
-                             "epoch %" PRIu64 ": %" PRIu32 " executor%s told who the peers are now", j->epoch,
-                             n, PLURAL(n));
+                             "epoch %" PRIu64 ": %" PRIu32 " executor%s told who the peers are now",
+                             j->rendezvous.epoch, n, PLURAL(n));
         return 0;
 }
 
 static void settle(struct manager *m, struct job *j) {
-        if (!j->epoch_timer && sd_event_add_time_relative(m->event, &j->epoch_timer, CLOCK_BOOTTIME,
-                                                          SETTLE_USEC, 10 * USEC_PER_MSEC, on_settled, j) < 0)
+        if (!j->rendezvous.timer &&
+            sd_event_add_time_relative(m->event, &j->rendezvous.timer, CLOCK_BOOTTIME, SETTLE_USEC,
+                                       10 * USEC_PER_MSEC, on_settled, j) < 0)
                 log_oom(); /* the next change tells them */
 }
 
@@ -48,17 +49,17 @@ void epochs_update(struct manager *m, struct job *j) {
         if (j->state != JOB_STARTING && !job_state_up(j->state))
                 return;
         membership = job_membership(j);
-        if (membership == j->membership)
+        if (membership == j->rendezvous.membership)
                 return;
         job_peers_drop(j);
-        j->membership = membership;
-        j->epoch++;
+        j->rendezvous.membership = membership;
+        j->rendezvous.epoch++;
         record_job(m, j, NULL, false);
         settle(m, j);
 }
 
 void epochs_running(struct manager *m, struct executor *e) {
-        if (e->epoch != e->job->epoch)
+        if (e->epoch != e->job->rendezvous.epoch)
                 settle(m, e->job);
 }
 

@@ -11,36 +11,38 @@
 #include "masterd/feed/feeding.h"
 #include "masterd/life/arrays.h"
 #include "masterd/life/holdings.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/revive.h"
 #include "masterd/life/usage.h"
 
 /* Off the list of those that have ended. */
 static void let_go(struct manager *m, struct job *j) {
-        DL_DELETE2(m->ended, j, ended_prev, ended_next);
+        DL_DELETE2(m->life->ended, j, ended_prev, ended_next);
         j->ended_prev = j->ended_next = NULL;
-        m->n_ended--;
-        m->n_ended_executors -= j->n_executors;
-        m->ended_bytes -= j->bytes;
+        m->life->n_ended--;
+        m->life->n_ended_executors -= j->n_executors;
+        m->life->ended_bytes -= j->bytes;
 }
 
 static void evict(struct manager *m) {
-        while (m->ended && (m->n_ended > HISTORY_JOBS ||
-                            ((m->n_ended_executors > HISTORY_EXECUTORS || m->ended_bytes > HISTORY_BYTES) &&
-                             m->n_ended > 1))) {
-                struct job *j = m->ended;
+        while (m->life->ended &&
+               (m->life->n_ended > HISTORY_JOBS ||
+                ((m->life->n_ended_executors > HISTORY_EXECUTORS || m->life->ended_bytes > HISTORY_BYTES) &&
+                 m->life->n_ended > 1))) {
+                struct job *j = m->life->ended;
                 let_go(m, j);
-                HASH_DEL(m->jobs, j);
+                HASH_DEL(m->jobs.by_number, j);
                 revive_job_free(j);
         }
 }
 
 static void keep(struct manager *m, struct job *j) {
-        DL_APPEND2(m->ended, j, ended_prev, ended_next);
+        DL_APPEND2(m->life->ended, j, ended_prev, ended_next);
         job_forget_private(j);
         holdings_weigh(j);
-        m->n_ended++;
-        m->n_ended_executors += j->n_executors;
-        m->ended_bytes += j->bytes;
+        m->life->n_ended++;
+        m->life->n_ended_executors += j->n_executors;
+        m->life->ended_bytes += j->bytes;
 }
 
 /* Not at once: whoever handles the end still looks at the job. */
@@ -50,7 +52,7 @@ static void run_evict(struct manager *m, void *data) {
 }
 
 void history_job_ended(struct manager *m, struct job *j) {
-        m->n_active -= j->array_number == 0;
+        m->jobs.n_active -= j->element.array == 0;
         keep(m, j);
         notice_job_removed(m, j);
         (void)manager_effect(m, run_evict, NULL);
@@ -58,7 +60,7 @@ void history_job_ended(struct manager *m, struct job *j) {
 
 void history_job_again(struct manager *m, struct job *j) {
         let_go(m, j);
-        m->n_active++;
+        m->jobs.n_active++;
 }
 
 struct request {
@@ -90,7 +92,7 @@ static void on_state(void *userdata, int error, const struct data_state_record *
                         for (uint32_t i = 0; i < j->n_executors; i++)
                                 if (executor_state_ended(j->executors[i]->state))
                                         executor_set_gone(j->executors[i]);
-                        HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
+                        HASH_ADD(hh, m->jobs.by_number, number, sizeof(j->number), j);
                         keep(m, j);
                 }
         }

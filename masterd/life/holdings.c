@@ -15,10 +15,10 @@ struct holdings holdings_of(const struct manager *m, uint32_t uid) {
         struct holdings h = {};
         struct job *j, *next;
 
-        HASH_ITER (hh, m->jobs, j, next) {
+        HASH_ITER (hh, m->jobs.by_number, j, next) {
                 if (j->owner != uid || job_state_ended(j->state))
                         continue;
-                h.jobs += j->array_number == 0;
+                h.jobs += j->element.array == 0;
                 h.bytes += j->bytes;
                 if (j->data && j->data->data)
                         h.bytes += data_memory(j->data->data);

@@ -53,13 +53,13 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
 /* Whether its time limit may still change how it ends. */
 static bool limit_matters(const struct job *j) {
         return !j->array && /* each of its elements has it */
-               !j->requeueing && (j->state != JOB_STOPPING || j->verdict == JOB_EVENT_REQUEUE) &&
+               !j->requeue.begun && (j->state != JOB_STOPPING || j->verdict == JOB_EVENT_REQUEUE) &&
                (j->state != JOB_QUEUED || !job_held_back(j));
 }
 
 static void review_limit(struct job *j) {
         if (!limit_matters(j))
-                j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+                j->slot.timer = sd_event_source_disable_unref(j->slot.timer);
 }
 
 /* ---- ends of jobs ---- */
@@ -74,8 +74,8 @@ static void drop_on(struct manager *m, struct job *j, struct node *node) {
 static void drop_nodes(struct manager *m, struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++)
                 drop_on(m, j, j->executors[i]->node);
-        for (size_t i = 0; i < j->n_left; i++)
-                drop_on(m, j, j->left[i]);
+        for (size_t i = 0; i < j->hosts.n_left; i++)
+                drop_on(m, j, j->hosts.left[i]);
 }
 
 static void finish_job(struct manager *m, struct job *j) {
@@ -100,19 +100,19 @@ static void finish_job(struct manager *m, struct job *j) {
                         e->gone = false;
                         r->n_succeeded = r->n_failed = r->n_ignored = 0;
                         e->ready = false;
-                        e->fate = FATE_NONE;
-                        e->history = (struct failover_history){};
-                        e->stop_ordered = false;
+                        e->end.fate = FATE_NONE;
+                        e->restart.history = (struct failover_history){};
+                        e->orders.stopped = false;
                 }
                 scopes_reset(m, j);
-                j->rolling = (struct rolling){};
+                j->rolling = (struct job_rolling){};
                 feeding_restart(m, j);
-                if (j->requeueing)
+                if (j->requeue.begun)
                         requeue_begin(m, j);
                 else {
                         requeue_plan_over(j);
                         record_event(m, j, "attempt", NULL, "attempt %u of %u begins",
-                                     j->attempt - j->requeues, j->spec->max_app_attempts);
+                                     j->attempt - j->requeue.n, j->spec->max_app_attempts);
                 }
                 queueing_again(m, j);
                 suspension_queued(m, j);
@@ -120,7 +120,7 @@ static void finish_job(struct manager *m, struct job *j) {
                 return;
         }
         j->ended_real = now_real();
-        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+        j->slot.timer = sd_event_source_disable_unref(j->slot.timer);
         j->grace_timer = sd_event_source_disable_unref(j->grace_timer);
         requeue_drop_timers(j);
         queueing_forget(m, j);
@@ -140,7 +140,7 @@ static void finish_job(struct manager *m, struct job *j) {
 }
 
 void lifecycle_cancel(struct executor *e) {
-        e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
+        e->restart.timer = sd_event_source_disable_unref(e->restart.timer);
         (void)executor_transition(e, EXECUTOR_EVENT_KILLED);
         executor_set_gone(e);
 }
@@ -152,18 +152,18 @@ void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *
                         notice_executor_changed(m, e); /* no attempt to record: the last one is on disk */
                 return;
         }
-        if (!executor_state_holds(e->state) || e->stop_ordered)
+        if (!executor_state_holds(e->state) || e->orders.stopped)
                 return;
         if (executor_transition(e, EXECUTOR_EVENT_STOP) < 0)
                 return;
-        e->stop_ordered = true;
-        e->stop_why = why;
+        e->orders.stopped = true;
+        e->orders.stop_why = why;
         executor_changed(m, e);
         (void)orders_stop_later(m, e);
 }
 
 void lifecycle_move(struct manager *m, struct executor *e, const char *why, const char *text) {
-        if (!executor_state_holds(e->state) || e->stop_ordered)
+        if (!executor_state_holds(e->state) || e->orders.stopped)
                 return;
         record_event(m, e->job, "executor-moves", e, "leaves %s: %s", e->node->name, text);
         lifecycle_stop_executor(m, e, why);
@@ -186,7 +186,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 if (verdict != JOB_EVENT_SUCCEEDED && verdict != j->verdict &&
                     j->verdict == JOB_EVENT_REQUEUE) {
                         j->verdict = verdict;
-                        j->requeueing = false;
+                        j->requeue.begun = false;
                         review_limit(j);
                         (void)text_set(&j->reason, "%s", reason);
                         lifecycle_job_changed(m, j);
@@ -196,7 +196,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         if (job_transition(j, JOB_EVENT_STOP) < 0)
                 return;
         j->verdict = verdict;
-        j->saving = false;
+        j->held.saving = false;
         review_limit(j);
         suspension_stopping(j);
         (void)text_set(&j->reason, "%s", reason);
@@ -206,7 +206,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         queueing_leaving(m, j, requeue_time_needed(j));
         for (uint32_t i = 0; i < j->n_executors; i++)
                 lifecycle_stop_executor(m, j->executors[i],
-                                        j->requeueing ? "the job waits again" : why[verdict]);
+                                        j->requeue.begun ? "the job waits again" : why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
         arrays_stop(m, j, reason);
@@ -214,7 +214,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
                 if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
                         ended(m, j->executors[i], EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
-        DL_FOREACH_SAFE2 (j->leaving, e, next, leaving_next)
+        DL_FOREACH_SAFE2 (j->leavers.list, e, next, leaver.next)
                 if (j->state == JOB_STOPPING && e->node->state == NODE_LOST)
                         ended(m, e, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
         if (j->state == JOB_STOPPING && job_active(j) == 0)
@@ -222,11 +222,11 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
 }
 
 void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason) {
-        bool again = j->attempt - j->requeues < j->spec->max_app_attempts;
+        bool again = j->attempt - j->requeue.n < j->spec->max_app_attempts;
 
         if (again && j->state != JOB_STOPPING && !job_state_ended(j->state))
                 record_event(m, j, "attempt-failed", NULL, "attempt %u of %u failed: %s",
-                             j->attempt - j->requeues, j->spec->max_app_attempts, reason);
+                             j->attempt - j->requeue.n, j->spec->max_app_attempts, reason);
         lifecycle_stop_job(m, j, again ? JOB_EVENT_REQUEUE : JOB_EVENT_FAILED, reason);
 }
 
@@ -234,7 +234,7 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
         struct job *j = userdata;
         char limit[FORMAT_DURATION_MAX], reason[128];
 
-        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+        j->slot.timer = sd_event_source_disable_unref(j->slot.timer);
         if (!limit_matters(j))
                 return 0;
         if (j->spec->waits.requeue && j->state != JOB_QUEUED) {
@@ -288,7 +288,7 @@ static void close_gang(struct manager *m, struct job *j, struct role *r) {
                 struct executor *e = r->executors[i];
                 if (e->state != EXECUTOR_PENDING || !executor_is_new(e))
                         continue;
-                e->fate = FATE_IGNORE;
+                e->end.fate = FATE_IGNORE;
                 lifecycle_cancel(e);
                 if (e->attempt > 0)
                         notice_executor_changed(m, e);
@@ -374,7 +374,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
 
 void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
                              uint64_t started_real) {
-        e->confirmed = true;
+        e->orders.confirmed = true;
         if (e->state != EXECUTOR_PLACED && e->state != EXECUTOR_STARTING && e->state != EXECUTOR_STOPPING)
                 return;
         e->invocation = invocation;
@@ -416,7 +416,7 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
 }
 
 void lifecycle_start_answered(struct manager *m, struct executor *e, const struct start_result *result) {
-        e->confirmed = true;
+        e->orders.confirmed = true;
         if (!result->error) {
                 lifecycle_found_running(m, e, result->invocation, result->started_real);
                 return;
@@ -432,7 +432,7 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
             strcmp(result->error, LINK_ERROR_STALE) == 0 ||
             strncmp(result->error, "org.freedesktop.DBus.Error.", 27) == 0 ||
             strncmp(result->error, "System.Error.", 13) == 0) {
-                e->confirmed = strcmp(result->error, LINK_ERROR_ALREADY_RAN) == 0;
+                e->orders.confirmed = strcmp(result->error, LINK_ERROR_ALREADY_RAN) == 0;
                 return;
         }
         if (strcmp(result->error, LINK_ERROR_PORT_TAKEN) == 0 && e->state != EXECUTOR_STOPPING) {
@@ -486,7 +486,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         release(m, e);
         if (executor_transition(e, event) < 0)
                 return;
-        e->ordered = e->stuck = false;
+        e->orders.starting = e->stuck = false;
         e->ended_real = e->ended_real ? e->ended_real : now_real();
         (void)text_set(&e->reason, "%s", text);
         executor_changed(m, e);
@@ -497,7 +497,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         if (event == EXECUTOR_EVENT_FAILED)
                 TELL(m, executor_failed, m, e);
         TELL(m, executor_ended, m, e, event, before);
-        if (e->leaving) {
+        if (e->leaver.leaves) {
                 change_gone(m, e);
                 lifecycle_review(m, j);
                 manager_schedule(m);
@@ -505,7 +505,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         }
         if (j->state == JOB_STOPPING)
                 executor_set_gone(e);
-        else if (event == EXECUTOR_EVENT_KILLED && e->stop_ordered)
+        else if (event == EXECUTOR_EVENT_KILLED && e->orders.stopped)
                 restarts_moved(m, e);
         else
                 restarts_decide(m, e, event);
@@ -532,19 +532,19 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
                 report, executor_memory(e),
                 executor_role(e)->time_limit_usec == UINT64_MAX ? 0 : executor_role(e)->time_limit_usec,
                 text);
-        if (e->stop_ordered && event == EXECUTOR_EVENT_SUCCEEDED && j->state == JOB_STOPPING &&
+        if (e->orders.stopped && event == EXECUTOR_EVENT_SUCCEEDED && j->state == JOB_STOPPING &&
             j->verdict == JOB_EVENT_KILLED)
                 event = EXECUTOR_EVENT_KILLED;
-        if (event == EXECUTOR_EVENT_LOST && e->stop_ordered)
+        if (event == EXECUTOR_EVENT_LOST && e->orders.stopped)
                 event = EXECUTOR_EVENT_KILLED;
         judge_exit(e, report, &event, text);
         asks = requeue_asks(e);
-        snprintf(e->result, sizeof(e->result), "%s", report->result);
-        e->status = report->status;
-        e->memory_peak = report->memory_peak;
-        e->cpu_usec = report->cpu_usec;
-        e->io_read = report->io_read;
-        e->io_write = report->io_write;
+        snprintf(e->end.result, sizeof(e->end.result), "%s", report->result);
+        e->end.status = report->status;
+        e->end.memory_peak = report->memory_peak;
+        e->end.cpu_usec = report->cpu_usec;
+        e->end.io_read = report->io_read;
+        e->end.io_write = report->io_write;
         e->ended_real = report->ended_real;
         if (report->started_real)
                 e->started_real = report->started_real;
@@ -598,13 +598,13 @@ void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared) {
 }
 
 void lifecycle_arm_limit(struct manager *m, struct job *j) {
-        uint64_t used = usec_sub(now_real(), j->slot_real);
+        uint64_t used = usec_sub(now_real(), j->slot.since_real);
 
         requeue_arm_signal(m, j);
-        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 ||
+        if (j->spec->time_limit_usec == UINT64_MAX || j->slot.timer || j->slot.since_real == 0 ||
             !limit_matters(j))
                 return;
-        (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
+        (void)sd_event_add_time_relative(m->event, &j->slot.timer, CLOCK_BOOTTIME,
                                          usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,
                                          j);
 }

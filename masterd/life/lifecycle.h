@@ -37,7 +37,7 @@ void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared);
  * No effect when it has ended or a stop is under way, except that a kill or a failure overrides a requeue. */
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason)
         __attribute__((nonnull));
-/* Stops an executor (why: static text, for its agent: it is kept); it counts as nothing but what e->fate
+/* Stops an executor (why: static text, for its agent: it is kept); it counts as nothing but what e->end.fate
  * says. One that waits for a place will not get one. No effect on one that is being stopped. */
 void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why);
 /* Stops an executor that is to go on elsewhere: its end counts as nothing, and the next attempt is placed at

@@ -65,7 +65,7 @@ int limits_plan(struct manager *m, struct job *j, const struct job_spec *spec, s
         struct executor *e;
         int r;
 
-        l.changed = calloc(j->n_executors + j->n_leaving, sizeof(*l.changed));
+        l.changed = calloc(j->n_executors + j->leavers.n, sizeof(*l.changed));
         if (!l.changed)
                 return -ENOMEM;
         for (uint32_t i = 0; i < j->n_executors; i++) {
@@ -79,7 +79,7 @@ int limits_plan(struct manager *m, struct job *j, const struct job_spec *spec, s
         for (size_t i = 0; i < l.n; i++) {
                 e = l.changed[i];
                 const struct role_spec *before = executor_role(e), *after = spec_role(spec, before->name);
-                if (e->cpus && before->cpu_milli != after->cpu_milli)
+                if (e->place.cpus && before->cpu_milli != after->cpu_milli)
                         return sd_bus_error_setf(
                                 error, ERROR_REFUSED,
                                 "%s/%u has its CPUs for itself (cpuPolicy exclusive): their number cannot "
@@ -96,9 +96,9 @@ int limits_plan(struct manager *m, struct job *j, const struct job_spec *spec, s
         }
         /* Those that are leaving hold what the configuration says, too: so it is after a restart of the
          * master. */
-        DL_FOREACH2 (j->leaving, e, leaving_next) {
-                const struct role_spec *after = spec_role(spec, e->left->name);
-                if (after && executor_state_holds(e->state) && e->node && other_limits(e->left, after))
+        DL_FOREACH2 (j->leavers.list, e, leaver.next) {
+                const struct role_spec *after = spec_role(spec, e->leaver.role->name);
+                if (after && executor_state_holds(e->state) && e->node && other_limits(e->leaver.role, after))
                         l.changed[l.n++] = e;
         }
         for (size_t i = 0; i < l.n; i++)
@@ -117,15 +117,15 @@ void limits_abandon(struct manager *m, struct limits *l) {
 void limits_apply(struct manager *m, struct job *j, struct limits *l) {
         const struct node *said = NULL;
 
-        j->limits_real = MAX(now_real(), j->limits_real + 1);
+        j->change.limits_real = MAX(now_real(), j->change.limits_real + 1);
         for (size_t i = 0; i < l->n; i++) {
                 struct executor *e = l->changed[i];
-                if (e->leaving)
-                        e->left = spec_role(j->spec, e->left->name);
+                if (e->leaver.leaves)
+                        e->leaver.role = spec_role(j->spec, e->leaver.role->name);
                 placement_resume_hold(m, e);
-                if (!e->leaving && (e->state == EXECUTOR_RUNNING || e->state == EXECUTOR_STARTING))
+                if (!e->leaver.leaves && (e->state == EXECUTOR_RUNNING || e->state == EXECUTOR_STARTING))
                         (void)orders_limits_later(m, e);
-                if (!e->leaving && !e->node->inventory.controllers && e->node != said) {
+                if (!e->leaver.leaves && !e->node->inventory.controllers && e->node != said) {
                         record_event(m, j, "limits-not-enforced", e,
                                      "%s does not enforce limits: its kernel has no cgroup v2 controllers "
                                      "for CPU and "
@@ -142,6 +142,6 @@ void limits_registered(struct manager *m, struct node *node) {
 
         DL_FOREACH2 (node->executors, e, node_next)
                 if ((e->state == EXECUTOR_RUNNING || e->state == EXECUTOR_STARTING) &&
-                    e->placed_real < e->job->limits_real)
+                    e->placed_real < e->job->change.limits_real)
                         (void)orders_limits_later(m, e);
 }

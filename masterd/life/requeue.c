@@ -37,9 +37,9 @@ uint64_t requeue_time_needed(const struct job *j) {
 }
 
 void requeue_drop_timers(struct job *j) {
-        j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
-        j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
-        j->hold_timer = sd_event_source_disable_unref(j->hold_timer);
+        j->requeue.timer = sd_event_source_disable_unref(j->requeue.timer);
+        j->slot.signal_timer = sd_event_source_disable_unref(j->slot.signal_timer);
+        j->queue.timer = sd_event_source_disable_unref(j->queue.timer);
 }
 
 /* ---- leaving ---- */
@@ -47,9 +47,9 @@ void requeue_drop_timers(struct job *j) {
 static char *cause_text(const struct job *j, char *buf, size_t size) {
         char limit[FORMAT_DURATION_MAX];
 
-        switch ((enum requeue_cause)j->leave_why) {
+        switch ((enum requeue_cause)j->requeue.why) {
         case REQUEUE_PREEMPTED:
-                snprintf(buf, size, "preempted by job %u", j->leave_for);
+                snprintf(buf, size, "preempted by job %u", j->requeue.by);
                 break;
         case REQUEUE_TIME:
                 snprintf(buf, size, "its time slot (%s) is over",
@@ -72,22 +72,23 @@ static void stop_now(struct manager *m, struct job *j) {
 
         if (!up(j))
                 return;
-        j->requeueing = true;
-        j->limit_timer = sd_event_source_disable_unref(j->limit_timer); /* of the slot that ends now */
+        j->requeue.begun = true;
+        j->slot.timer = sd_event_source_disable_unref(j->slot.timer); /* of the slot that ends now */
         lifecycle_stop_job(m, j, JOB_EVENT_REQUEUE, cause_text(j, reason, sizeof(reason)));
 }
 
 static int on_leave(sd_event_source *s, uint64_t usec, void *userdata) {
         struct job *j = userdata;
 
-        j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
+        j->requeue.timer = sd_event_source_disable_unref(j->requeue.timer);
         stop_now(j->manager, j);
         return 0;
 }
 
 static void arm_leave(struct manager *m, struct job *j) {
-        if (sd_event_add_time_relative(m->event, &j->leave_timer, CLOCK_BOOTTIME,
-                                       usec_sub(j->leave_real, now_real()), USEC_PER_MSEC, on_leave, j) < 0)
+        if (sd_event_add_time_relative(m->event, &j->requeue.timer, CLOCK_BOOTTIME,
+                                       usec_sub(j->requeue.leave_real, now_real()), USEC_PER_MSEC, on_leave,
+                                       j) < 0)
                 stop_now(m, j); /* rather early than never */
 }
 
@@ -102,15 +103,15 @@ static void leave(struct manager *m, struct job *j, enum requeue_cause cause, ui
         const struct queue_spec *q = &j->spec->waits;
         char before[FORMAT_DURATION_MAX];
 
-        j->leave_why = (uint8_t)cause;
-        j->leave_for = by;
+        j->requeue.why = (uint8_t)cause;
+        j->requeue.by = by;
         if (!tell || q->signal_number == 0 || q->signal_before_usec == 0) {
                 if (q->signal_number != 0 && tell)
                         signal_all(m, j);
                 stop_now(m, j);
                 return;
         }
-        j->leave_real = usec_add(now_real(), q->signal_before_usec);
+        j->requeue.leave_real = usec_add(now_real(), q->signal_before_usec);
         queueing_leaving(m, j, requeue_time_needed(j));
         record_event(m, j, "signalled", NULL, "%s: told by %s, stopped in %s", kinds[cause], q->signal,
                      format_duration(q->signal_before_usec, before, sizeof(before)));
@@ -127,7 +128,7 @@ static bool needs_room(const struct job *j) {
 void requeue_preempt(struct manager *m, struct job *j, uint32_t by) {
         struct job *other = manager_job(m, by);
 
-        if (!up(j) || j->leave_why != REQUEUE_NONE)
+        if (!up(j) || j->requeue.why != REQUEUE_NONE)
                 return;
         if (!needs_room(other) || other == j) { /* it has gone in this very turn */
                 queueing_stays(m, j);
@@ -137,16 +138,16 @@ void requeue_preempt(struct manager *m, struct job *j, uint32_t by) {
                      other->spec->queue);
         record_event(m, other, "preempts", NULL, "job %u is stopped for it and waits again", j->number);
         leave(m, j, REQUEUE_PREEMPTED, by, true);
-        other->preempts = other->preempts || j->leave_timer;
+        other->requeue.preempts = other->requeue.preempts || j->requeue.timer;
 }
 
 static void call_off(struct manager *m, struct job *j) {
         record_event(m, j, "preemption-off", NULL, "job %u does not need its place any more: it goes on",
-                     j->leave_for);
-        j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
-        j->leave_why = REQUEUE_NONE;
-        j->leave_for = 0;
-        j->leave_real = 0;
+                     j->requeue.by);
+        j->requeue.timer = sd_event_source_disable_unref(j->requeue.timer);
+        j->requeue.why = REQUEUE_NONE;
+        j->requeue.by = 0;
+        j->requeue.leave_real = 0;
         queueing_stays(m, j);
         requeue_arm_signal(m, j); /* it may have come due meanwhile, and then was left out */
         lifecycle_job_changed(m, j);
@@ -155,11 +156,11 @@ static void call_off(struct manager *m, struct job *j) {
 void requeue_not_needed(struct manager *m, struct job *by) {
         struct job *j, *next;
 
-        if (!by->preempts)
+        if (!by->requeue.preempts)
                 return;
-        by->preempts = false;
-        HASH_ITER (hh, m->jobs, j, next)
-                if (j->leave_for == by->number && j->leave_why == REQUEUE_PREEMPTED && j->leave_timer &&
+        by->requeue.preempts = false;
+        HASH_ITER (hh, m->jobs.by_number, j, next)
+                if (j->requeue.by == by->number && j->requeue.why == REQUEUE_PREEMPTED && j->requeue.timer &&
                     up(j))
                         call_off(m, j);
 }
@@ -169,27 +170,27 @@ void requeue_time(struct manager *m, struct job *j) {
 
         if (!up(j))
                 return;
-        if (j->leave_why == REQUEUE_NONE)
+        if (j->requeue.why == REQUEUE_NONE)
                 record_event(m, j, kinds[REQUEUE_TIME], NULL, "its time slot (%s) is over",
                              format_duration(j->spec->time_limit_usec, limit, sizeof(limit)));
-        j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
-        leave(m, j, j->leave_why == REQUEUE_NONE ? REQUEUE_TIME : (enum requeue_cause)j->leave_why,
-              j->leave_for, false);
+        j->requeue.timer = sd_event_source_disable_unref(j->requeue.timer);
+        leave(m, j, j->requeue.why == REQUEUE_NONE ? REQUEUE_TIME : (enum requeue_cause)j->requeue.why,
+              j->requeue.by, false);
 }
 
 bool requeue_asks(const struct executor *e) {
-        return e->fate == FATE_REQUEUE && up(e->job);
+        return e->end.fate == FATE_REQUEUE && up(e->job);
 }
 
 void requeue_asked(struct manager *m, struct executor *e) {
         struct job *j = e->job;
 
         record_event(m, j, kinds[REQUEUE_ASKED], e, "exit status %d asks for the job to be requeued",
-                     e->status);
-        j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
+                     e->end.status);
+        j->requeue.timer = sd_event_source_disable_unref(j->requeue.timer);
         /* Told that it has to go, it may ask for it itself. */
-        leave(m, j, j->leave_why == REQUEUE_NONE ? REQUEUE_ASKED : (enum requeue_cause)j->leave_why,
-              j->leave_for, false);
+        leave(m, j, j->requeue.why == REQUEUE_NONE ? REQUEUE_ASKED : (enum requeue_cause)j->requeue.why,
+              j->requeue.by, false);
 }
 
 int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *reason,
@@ -204,7 +205,7 @@ int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *r
                          j->number, j->number);
                 return -EPERM;
         }
-        if (j->state == JOB_STOPPING || j->leave_why != REQUEUE_NONE) {
+        if (j->state == JOB_STOPPING || j->requeue.why != REQUEUE_NONE) {
                 snprintf(text, REQUEUE_TEXT_MAX, "Job %u is being stopped already", j->number);
                 return -EAGAIN;
         }
@@ -225,8 +226,8 @@ int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *r
 }
 
 void requeue_to_hold(struct manager *m, struct job *j) {
-        j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
-        j->leave_real = 0;
+        j->requeue.timer = sd_event_source_disable_unref(j->requeue.timer);
+        j->requeue.leave_real = 0;
         leave(m, j, REQUEUE_HELD, 0, false);
 }
 
@@ -237,13 +238,13 @@ static uint64_t back_off(struct job *j) {
         uint64_t delay = MAX(j->spec->backoff.initial_usec, USEC_PER_SEC),
                  most = MAX(j->spec->backoff.max_usec, delay);
 
-        if (usec_sub(now_real(), j->slot_real) > j->spec->backoff.max_usec)
-                j->asked = 0;
-        for (uint32_t i = 0; i < j->asked && delay < most; i++)
+        if (usec_sub(now_real(), j->slot.since_real) > j->spec->backoff.max_usec)
+                j->requeue.asked = 0;
+        for (uint32_t i = 0; i < j->requeue.asked && delay < most; i++)
                 delay = usec_add(delay, delay);
-        j->asked++;
+        j->requeue.asked++;
         delay = MIN(delay, most);
-        j->not_before_real = usec_add(now_real(), delay);
+        j->queue.not_before_real = usec_add(now_real(), delay);
         return delay;
 }
 
@@ -252,37 +253,37 @@ void requeue_begin(struct manager *m, struct job *j) {
         uint64_t delay = 0;
 
         requeue_drop_timers(j);
-        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+        j->slot.timer = sd_event_source_disable_unref(j->slot.timer);
         (void)cause_text(j, cause, sizeof(cause));
-        j->requeues++;
-        j->not_before_real = 0;
-        if (j->leave_why == REQUEUE_ASKED)
+        j->requeue.n++;
+        j->queue.not_before_real = 0;
+        if (j->requeue.why == REQUEUE_ASKED)
                 delay = back_off(j);
         else
-                j->asked = 0;
-        if (j->leave_why != REQUEUE_PREEMPTED) /* who was preempted does not lose its place as well */
-                j->waits_real = now_real();
+                j->requeue.asked = 0;
+        if (j->requeue.why != REQUEUE_PREEMPTED) /* who was preempted does not lose its place as well */
+                j->queue.waits_real = now_real();
         requeue_plan_over(j);
-        j->slot_real = 0;
+        j->slot.since_real = 0;
         (void)text_set(&j->reason, "%s", cause);
         if (delay > 0)
                 record_event(m, j, "requeued", NULL, "%s; waits again (requeue %u), for %s at least", cause,
-                             j->requeues, format_duration(delay, text, sizeof(text)));
+                             j->requeue.n, format_duration(delay, text, sizeof(text)));
         else
-                record_event(m, j, "requeued", NULL, "%s; waits again (requeue %u)", cause, j->requeues);
+                record_event(m, j, "requeued", NULL, "%s; waits again (requeue %u)", cause, j->requeue.n);
 }
 
 void requeue_plan_over(struct job *j) {
-        j->requeueing = false;
-        j->leave_why = REQUEUE_NONE;
-        j->leave_for = 0;
-        j->leave_real = 0;
+        j->requeue.begun = false;
+        j->requeue.why = REQUEUE_NONE;
+        j->requeue.by = 0;
+        j->requeue.leave_real = 0;
 }
 
 static int on_hold_over(sd_event_source *s, uint64_t usec, void *userdata) {
         struct job *j = userdata;
 
-        j->hold_timer = sd_event_source_disable_unref(j->hold_timer);
+        j->queue.timer = sd_event_source_disable_unref(j->queue.timer);
         placement_enqueue(j->manager, j);
         return 0;
 }
@@ -290,11 +291,11 @@ static int on_hold_over(sd_event_source *s, uint64_t usec, void *userdata) {
 bool requeue_holds(struct manager *m, struct job *j) {
         uint64_t now = now_real();
 
-        if (j->state != JOB_QUEUED || j->not_before_real <= now)
+        if (j->state != JOB_QUEUED || j->queue.not_before_real <= now)
                 return false;
-        if (!j->hold_timer &&
-            sd_event_add_time_relative(m->event, &j->hold_timer, CLOCK_BOOTTIME, j->not_before_real - now,
-                                       USEC_PER_MSEC, on_hold_over, j) < 0)
+        if (!j->queue.timer &&
+            sd_event_add_time_relative(m->event, &j->queue.timer, CLOCK_BOOTTIME,
+                                       j->queue.not_before_real - now, USEC_PER_MSEC, on_hold_over, j) < 0)
                 return false; /* rather early than never */
         return true;
 }
@@ -306,8 +307,8 @@ static int on_signal_due(sd_event_source *s, uint64_t usec, void *userdata) {
         const struct queue_spec *q = &j->spec->waits;
         char before[FORMAT_DURATION_MAX];
 
-        j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
-        if (!up(j) || j->leave_why != REQUEUE_NONE)
+        j->slot.signal_timer = sd_event_source_disable_unref(j->slot.signal_timer);
+        if (!up(j) || j->requeue.why != REQUEUE_NONE)
                 return 0;
         record_event(j->manager, j, "signalled", NULL, "told by %s: its time limit is over in %s", q->signal,
                      format_duration(q->signal_before_usec, before, sizeof(before)));
@@ -317,29 +318,29 @@ static int on_signal_due(sd_event_source *s, uint64_t usec, void *userdata) {
 
 void requeue_arm_signal(struct manager *m, struct job *j) {
         const struct queue_spec *q = &j->spec->waits;
-        uint64_t used = usec_sub(now_real(), j->slot_real);
+        uint64_t used = usec_sub(now_real(), j->slot.since_real);
 
-        if (q->signal_number == 0 || j->spec->time_limit_usec == UINT64_MAX || j->signal_timer ||
-            j->slot_real == 0)
+        if (q->signal_number == 0 || j->spec->time_limit_usec == UINT64_MAX || j->slot.signal_timer ||
+            j->slot.since_real == 0)
                 return;
         (void)sd_event_add_time_relative(
-                m->event, &j->signal_timer, CLOCK_BOOTTIME,
+                m->event, &j->slot.signal_timer, CLOCK_BOOTTIME,
                 usec_sub(usec_sub(j->spec->time_limit_usec, q->signal_before_usec), used), USEC_PER_MSEC,
                 on_signal_due, j);
 }
 
 void requeue_restored(struct manager *m, struct job *j) {
-        struct job *by = j->leave_for ? manager_job(m, j->leave_for) : NULL;
+        struct job *by = j->requeue.by ? manager_job(m, j->requeue.by) : NULL;
 
-        if (!up(j) || j->leave_real == 0)
+        if (!up(j) || j->requeue.leave_real == 0)
                 return;
-        if (j->leave_why == REQUEUE_PREEMPTED && !needs_room(by)) {
+        if (j->requeue.why == REQUEUE_PREEMPTED && !needs_room(by)) {
                 call_off(m, j);
                 return;
         }
         if (by)
-                by->preempts = true;
-        queueing_leaving(m, j, usec_add(usec_sub(j->leave_real, now_real()), requeue_time_needed(j)));
+                by->requeue.preempts = true;
+        queueing_leaving(m, j, usec_add(usec_sub(j->requeue.leave_real, now_real()), requeue_time_needed(j)));
         arm_leave(m, j);
 }
 
@@ -347,7 +348,7 @@ void requeue_registered(struct manager *m, struct node *node) {
         struct executor *e;
 
         DL_FOREACH2 (node->executors, e, node_next) {
-                if (e->job->leave_real > 0 && up(e->job))
+                if (e->job->requeue.leave_real > 0 && up(e->job))
                         (void)orders_signal_later(m, e);
         }
 }

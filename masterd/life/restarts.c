@@ -19,7 +19,7 @@
 static int on_restart(sd_event_source *s, uint64_t usec, void *userdata) {
         struct executor *e = userdata;
 
-        e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
+        e->restart.timer = sd_event_source_disable_unref(e->restart.timer);
         placement_enqueue(e->job->manager, e->job);
         return 0;
 }
@@ -39,7 +39,7 @@ static void restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
         }
         record_event(m, e->job, "executor-waits", e, "starts again in %s",
                      format_duration(delay_usec, delay, sizeof(delay)));
-        if (sd_event_add_time_relative(m->event, &e->restart_timer, CLOCK_BOOTTIME, delay_usec, 1, on_restart,
+        if (sd_event_add_time_relative(m->event, &e->restart.timer, CLOCK_BOOTTIME, delay_usec, 1, on_restart,
                                        e) < 0)
                 placement_enqueue(m, e->job); /* rather early than never */
 }
@@ -47,7 +47,7 @@ static void restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
 /* Failed for good; written down, since its scope may start again later. */
 static void leave(struct manager *m, struct executor *e) {
         if (e->state == EXECUTOR_FAILED) {
-                e->fate = FATE_LEFT;
+                e->end.fate = FATE_LEFT;
                 record_executor(m, e);
         }
         executor_set_gone(e);
@@ -106,7 +106,7 @@ static void act(struct manager *m, struct executor *e, enum failover_action acti
 
 /* After an end whose fate says what follows. False: its failover policy does. */
 static bool settled_by_fate(struct manager *m, struct executor *e, const char *reason) {
-        switch (e->fate) {
+        switch (e->end.fate) {
         case FATE_SCOPE:
                 scopes_left(m, e);
                 return true;
@@ -133,9 +133,9 @@ static bool settled_by_fate(struct manager *m, struct executor *e, const char *r
 static void decide(struct manager *m, struct executor *e, enum executor_event event, bool count) {
         struct failover_policy policy = policy_of(e);
         struct scope *scope = executor_scope(e);
-        struct failover_history *history = scope ? &scope->history : &e->history;
+        struct failover_history *history = scope ? &scope->history : &e->restart.history;
         char reason[OUTCOME_TEXT_MAX + 64], why[sizeof(reason) + 96];
-        bool failed = event == EXECUTOR_EVENT_FAILED && fate_counts(e->fate), spent;
+        bool failed = event == EXECUTOR_EVENT_FAILED && fate_counts(e->end.fate), spent;
         enum failover_action action;
         uint64_t delay = 0;
 
@@ -170,7 +170,7 @@ void restarts_decide(struct manager *m, struct executor *e, enum executor_event 
 }
 
 void restarts_moved(struct manager *m, struct executor *e) {
-        if (e->fate == FATE_SCOPE)
+        if (e->end.fate == FATE_SCOPE)
                 scopes_left(m, e);
         else
                 restart(m, e, 0);
@@ -186,10 +186,10 @@ void restarts_redecide(struct manager *m, struct executor *e) {
 
         if (e->job->state == JOB_STOPPING)
                 executor_set_gone(e);
-        else if (e->state == EXECUTOR_KILLED && e->stop_ordered)
+        else if (e->state == EXECUTOR_KILLED && e->orders.stopped)
                 restarts_moved(m, e);
-        else if (e->fate == FATE_GROWN) { /* what it has now is on disk with its end */
-                e->fate = FATE_RESTART;
+        else if (e->end.fate == FATE_GROWN) { /* what it has now is on disk with its end */
+                e->end.fate = FATE_RESTART;
                 decide(m, e, EXECUTOR_EVENT_KILLED, false);
         } else
                 decide(m, e, events[e->state], false);
@@ -205,7 +205,7 @@ void restarts_ready(struct manager *m, struct executor *e, bool ready, const cha
                 lifecycle_review(m, e->job);
                 return;
         }
-        e->fate = FATE_NOT_READY;
+        e->end.fate = FATE_NOT_READY;
         (void)text_set(&e->reason, "%s", why);
         lifecycle_stop_executor(m, e,
                                 "it was not ready in time"); /* why goes with the message that said it */

@@ -37,11 +37,11 @@ static int load_env(struct job *j, const struct store_bytes *env) {
                 return 0;
         for (size_t i = 0; i < env->size; i++)
                 n += p[i] == 0;
-        j->env = calloc(n + 1, sizeof(*j->env));
-        if (!j->env)
+        j->given.env = calloc(n + 1, sizeof(*j->given.env));
+        if (!j->given.env)
                 return -ENOMEM;
         for (size_t i = 0; i < env->size && k < n; i += strlen(p + i) + 1)
-                if (!(j->env[k++] = strdup(p + i)))
+                if (!(j->given.env[k++] = strdup(p + i)))
                         return -ENOMEM;
         return 0;
 }
@@ -63,7 +63,6 @@ static void revive_job_free_p(struct job **j) {
 int revive_job(struct manager *m, const struct job_record *r, struct job **ret) {
         _cleanup_(revive_job_free_p) struct job *j = NULL;
         _cleanup_(diagnostics_done) struct diagnostics d = {};
-        const struct job_state_record *s = &r->machine;
         struct job_spec *spec;
         int k;
 
@@ -79,20 +78,20 @@ int revive_job(struct manager *m, const struct job_record *r, struct job **ret) 
         k = job_new(r->number, r->uid, r->owner, spec, &j);
         if (k < 0)
                 return k;
-        j->array_number = r->array;
-        j->array_index = r->index;
+        j->element.array = r->array;
+        j->element.index = r->index;
         j->manager = m;
         k = text_set(&j->name, "%s", r->name);
         if (k < 0)
                 return k;
-        free(j->cwd);
-        j->cwd = store_bytes_text(&r->body->cwd);
-        if (!j->cwd)
+        free(j->given.cwd);
+        j->given.cwd = store_bytes_text(&r->body->cwd);
+        if (!j->given.cwd)
                 return -ENOMEM;
         k = load_env(j, &r->body->env);
         if (k < 0)
                 return k;
-        snprintf(j->bundle, sizeof(j->bundle), "%s", r->body->bundle);
+        snprintf(j->given.bundle, sizeof(j->given.bundle), "%s", r->body->bundle);
         j->state = r->state < _JOB_STATE_MAX ? (enum job_state)r->state : JOB_FAILED;
         j->attempt = r->attempt;
         j->submitted_real = r->submitted_real;
@@ -103,34 +102,7 @@ int revive_job(struct manager *m, const struct job_record *r, struct job **ret) 
                 return -ENOMEM;
         if (*r->first_error && text_set(&j->first_error, "%s", r->first_error) < 0)
                 return -ENOMEM;
-        j->verdict = (enum job_event)s->verdict;
-        j->saving = s->saving;
-        j->order_step = s->order_step;
-        j->attempt_real = s->attempt_real;
-        j->requeueing = s->requeueing;
-        j->requeues = s->requeues;
-        j->asked = s->asked;
-        j->slot_real = s->slot_real;
-        j->waits_real = s->waits_real ?: j->submitted_real;
-        j->not_before_real = s->not_before_real;
-        j->leave_real = s->leave_real;
-        j->leave_for = s->leave_for;
-        j->leave_why = s->leave_why;
-        j->limits_real = s->limits_real;
-        j->epoch = s->epoch;
-        j->membership = s->membership;
-        j->rolling = (struct rolling){ .since_real = s->rolling_real,
-                                       .batch = s->rolling_batch,
-                                       .index = s->rolling_index };
-        snprintf(j->rolling.role, sizeof(j->rolling.role), "%s", s->rolling_role);
-        j->held.mode = s->held_mode;
-        j->held.by = s->held_by;
-        j->held.since_real = s->held_real;
-        j->held.froze_real = s->froze_real;
-        j->after_met = s->after_met;
-        j->array_since = s->array_since;
-        j->had_env = s->had_env;
-        j->had_secrets = s->had_secrets;
+        record_state_to_job(&r->machine, j);
         k = arrays_prepare(j);
         if (k >= 0)
                 k = depend_prepare(j);
@@ -149,13 +121,14 @@ static void remember_attempt(struct job *j, struct executor *e) {
                 return;
         if (e->placed_real < j->attempt_real) /* of an earlier attempt of the job */
                 return;
-        if (e->state == EXECUTOR_KILLED && e->stop_ordered) /* it was moved */
+        if (e->state == EXECUTOR_KILLED && e->orders.stopped) /* it was moved */
                 return;
         if (e->started_real > 0 && usec_sub(e->ended_real, e->started_real) > j->spec->backoff.max_usec)
-                e->history.consecutive = 0;
-        e->history.consecutive++;
-        if (e->state == EXECUTOR_FAILED && fate_counts(e->fate))
-                failover_remember(&e->history, usec_sub(now_boot(), usec_sub(now_real(), e->ended_real)));
+                e->restart.history.consecutive = 0;
+        e->restart.history.consecutive++;
+        if (e->state == EXECUTOR_FAILED && fate_counts(e->end.fate))
+                failover_remember(&e->restart.history,
+                                  usec_sub(now_boot(), usec_sub(now_real(), e->ended_real)));
 }
 
 int revive_executor(struct manager *m, struct job *j, const struct executor_record *r) {
@@ -189,36 +162,36 @@ int revive_executor(struct manager *m, struct job *j, const struct executor_reco
                                                                   r->started_real))
                                   : 0;
         e->ended_real = r->ended_real;
-        e->status = r->status;
-        e->stop_ordered = r->stop_requested;
-        e->fate = r->fate < _FATE_MAX ? (enum fate)r->fate : FATE_NONE;
+        e->end.status = r->status;
+        e->orders.stopped = r->stop_requested;
+        e->end.fate = r->fate < _FATE_MAX ? (enum fate)r->fate : FATE_NONE;
         e->memory = r->memory;
-        e->memory_peak = r->memory_peak;
-        e->cpu_usec = r->cpu_usec;
-        e->io_read = r->io_read;
-        e->io_write = r->io_write;
-        snprintf(e->result, sizeof(e->result), "%s", r->result);
+        e->end.memory_peak = r->memory_peak;
+        e->end.cpu_usec = r->cpu_usec;
+        e->end.io_read = r->io_read;
+        e->end.io_write = r->io_write;
+        snprintf(e->end.result, sizeof(e->end.result), "%s", r->result);
         if (text_set(&e->reason, *r->reason ? "%s" : NULL, r->reason) < 0)
                 return -ENOMEM;
-        free(e->ports);
-        e->ports = NULL;
-        e->n_ports = 0;
+        free(e->place.ports);
+        e->place.ports = NULL;
+        e->place.n_ports = 0;
         if (r->n_ports > 0) {
-                e->ports = calloc(r->n_ports, sizeof(*e->ports));
-                if (!e->ports)
+                e->place.ports = calloc(r->n_ports, sizeof(*e->place.ports));
+                if (!e->place.ports)
                         return -ENOMEM;
-                memcpy(e->ports, r->ports, r->n_ports * sizeof(*e->ports));
-                e->n_ports = r->n_ports;
+                memcpy(e->place.ports, r->ports, r->n_ports * sizeof(*e->place.ports));
+                e->place.n_ports = r->n_ports;
         }
-        free(TAKE_PTR(e->cpus));
+        free(TAKE_PTR(e->place.cpus));
         if (r->cpus && *r->cpus) {
-                e->cpus = calloc(1, sizeof(*e->cpus));
-                if (!e->cpus)
+                e->place.cpus = calloc(1, sizeof(*e->place.cpus));
+                if (!e->place.cpus)
                         return -ENOMEM;
-                if (cpulist_parse(r->cpus, e->cpus->bits, ELEMENTSOF(e->cpus->bits)) < 0)
+                if (cpulist_parse(r->cpus, e->place.cpus->bits, ELEMENTSOF(e->place.cpus->bits)) < 0)
                         return -EBADMSG;
         }
-        e->gpus = e->node ? gpus_of_text(&e->node->inventory, r->gpus) : 0;
+        e->place.gpus = e->node ? gpus_of_text(&e->node->inventory, r->gpus) : 0;
         return 0;
 }
 
@@ -230,8 +203,8 @@ static int load_job(void *userdata, const struct job_record *r) {
         if (k < 0)
                 return k;
         j->usage_known = true;
-        HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
-        m->n_active += j->array_number == 0;
+        HASH_ADD(hh, m->jobs.by_number, number, sizeof(j->number), j);
+        m->jobs.n_active += j->element.array == 0;
         return 0;
 }
 
@@ -274,16 +247,16 @@ static int load_secret(void *userdata, const struct secret_record *r) {
 
         if (!j)
                 return 0;
-        bigger = reallocarray(j->secrets, j->n_secrets + 1, sizeof(*bigger));
+        bigger = reallocarray(j->given.secrets, j->given.n_secrets + 1, sizeof(*bigger));
         if (!bigger)
                 return -ENOMEM;
-        j->secrets = bigger;
-        s = bigger + j->n_secrets;
+        j->given.secrets = bigger;
+        s = bigger + j->given.n_secrets;
         *s = (struct job_secret){ strdup(r->name), malloc(r->data.size + 1), r->data.size };
         if (!s->name || !s->data)
                 return -ENOMEM;
         memcpy(s->data, r->data.data, r->data.size);
-        j->n_secrets++;
+        j->given.n_secrets++;
         return 0;
 }
 
@@ -323,7 +296,7 @@ static void resume_job(struct manager *m, struct job *j) {
                 else if (e->state == EXECUTOR_PENDING && e->attempt > 0)
                         feeding_between(e);
         }
-        DL_FOREACH_SAFE2 (j->leaving, e, next, leaving_next)
+        DL_FOREACH_SAFE2 (j->leavers.list, e, next, leaver.next)
                 if (!executor_state_holds(e->state))
                         change_gone(m, e);
         job_retired_trim(j);
@@ -361,14 +334,14 @@ int revive_resume(struct manager *m) {
         struct job *j, *next;
         int r;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 holdings_weigh(j);
-        HASH_ITER (hh, m->jobs, j, next)
-                if (j->array_number > 0 && (r = arrays_adopt(m, j)) < 0)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
+                if (j->element.array > 0 && (r = arrays_adopt(m, j)) < 0)
                         return r;
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 resume_places(m, j);
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 resume_job(m, j);
         manager_touch(m);
         return 0;

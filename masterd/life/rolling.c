@@ -27,7 +27,7 @@ static bool is_up(const struct job *j, const struct executor *e) {
 }
 
 static void over(struct manager *m, struct job *j, const char *text) {
-        j->rolling = (struct rolling){};
+        j->rolling = (struct job_rolling){};
         record_event(m, j, "restarted", NULL, "%s", text);
         record_job(m, j, NULL, false);
 }
@@ -63,7 +63,7 @@ void rolling_go_on(struct manager *m, struct job *j) {
 
 int rolling_begin(struct manager *m, struct job *j, uint32_t uid, const char *role, uint32_t index,
                   uint32_t batch, uint32_t *ret_n, sd_bus_error *error) {
-        struct rolling before = j->rolling;
+        struct job_rolling before = j->rolling;
         uint32_t n = 0;
 
         if (j->state != JOB_STARTING && !job_state_up(j->state))
@@ -81,9 +81,9 @@ int rolling_begin(struct manager *m, struct job *j, uint32_t uid, const char *ro
                                          role, index);
         if (!*role && index != UINT32_MAX)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "An index needs a role");
-        j->rolling = (struct rolling){ .since_real = MAX(now_real(), j->attempt_real + 1),
-                                       .batch = MAX(batch, 1u),
-                                       .index = index };
+        j->rolling = (struct job_rolling){ .since_real = MAX(now_real(), j->attempt_real + 1),
+                                           .batch = MAX(batch, 1u),
+                                           .index = index };
         snprintf(j->rolling.role, sizeof(j->rolling.role), "%s", role);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors[i];

@@ -10,6 +10,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/suspension.h"
 
@@ -36,7 +37,7 @@ struct making {
 };
 
 static void savepoint_drop(struct manager *m, struct savepoint *s) {
-        HASH_DEL(m->savepoints, s);
+        HASH_DEL(m->life->savepoints, s);
         free(s->name);
         free(s->job_name);
         free(s);
@@ -58,7 +59,7 @@ static int savepoint_add(struct manager *m, const char *name, uint32_t owner, ui
                 free(s);
                 return -ENOMEM;
         }
-        HASH_ADD_KEYPTR(hh, m->savepoints, s->name, strlen(s->name), s);
+        HASH_ADD_KEYPTR(hh, m->life->savepoints, s->name, strlen(s->name), s);
         *ret = s;
         return 0;
 }
@@ -66,7 +67,7 @@ static int savepoint_add(struct manager *m, const char *name, uint32_t owner, ui
 static struct savepoint *find(const struct manager *m, const char *name) {
         struct savepoint *s;
 
-        HASH_FIND_STR(m->savepoints, name, s);
+        HASH_FIND_STR(m->life->savepoints, name, s);
         return s;
 }
 
@@ -78,10 +79,10 @@ struct savepoint *savepoint_get(struct manager *m, const char *name) {
 
 struct savepoint *savepoint_next(struct manager *m, const struct savepoint *after) {
         /* The table keeps the order of addition, which is that of time. */
-        struct savepoint *s = after ? (struct savepoint *)after->hh.prev
-                              : m->savepoints
-                                      ? ELMT_FROM_HH(m->savepoints->hh.tbl, m->savepoints->hh.tbl->tail)
-                                      : NULL;
+        struct savepoint *s = after                 ? (struct savepoint *)after->hh.prev
+                              : m->life->savepoints ? ELMT_FROM_HH(m->life->savepoints->hh.tbl,
+                                                                   m->life->savepoints->hh.tbl->tail)
+                                                    : NULL;
 
         while (s && !s->complete)
                 s = (struct savepoint *)s->hh.prev;
@@ -114,13 +115,20 @@ int savepoints_load(struct manager *m) {
 void savepoints_free(struct manager *m) {
         struct savepoint *s, *next;
 
-        HASH_ITER (hh, m->savepoints, s, next) {
+        HASH_ITER (hh, m->life->savepoints, s, next) {
                 if (s->making && s->making->again) { /* else an effect has it */
                         sd_event_source_disable_unref(s->making->again);
                         free(s->making);
                 }
                 savepoint_drop(m, s);
         }
+}
+
+bool savepoints_need(const struct manager *m, uint32_t owner, const char *bundle) {
+        for (const struct savepoint *s = m->life->savepoints; s; s = s->hh.next)
+                if (s->owner == owner && strcmp(s->bundle, bundle) == 0)
+                        return true;
+        return false;
 }
 
 int savepoint_read(struct manager *m, const struct savepoint *s, store_savepoints_t callback,
@@ -149,7 +157,7 @@ static void give_up(struct manager *m, struct making *k, int error, const char *
         struct job *j = job_of(m, k);
         char text[SUSPENSION_TEXT_MAX];
 
-        if (k->held && j && j->state == JOB_SUSPENDED && j->saving)
+        if (k->held && j && j->state == JOB_SUSPENDED && j->held.saving)
                 (void)suspension_end(m, j, k->by, text);
         savepoint_drop(m, find(m, k->name));
         k->done(k->userdata, error, why);
@@ -336,13 +344,13 @@ static int refuse(const struct manager *m, const struct job *j, const char *name
                          "The master's store is slow or its disk is full; try again in a moment");
                 return -EBUSY;
         }
-        HASH_ITER (hh, m->savepoints, s, next)
+        HASH_ITER (hh, m->life->savepoints, s, next)
                 own += s->owner == j->owner;
-        if (own >= SAVEPOINTS_PER_USER_MAX || HASH_COUNT(m->savepoints) >= SAVEPOINTS_MAX) {
+        if (own >= SAVEPOINTS_PER_USER_MAX || HASH_COUNT(m->life->savepoints) >= SAVEPOINTS_MAX) {
                 snprintf(text, SAVEPOINT_TEXT_MAX,
                          "There are %u savepoints of this user and %u in all; at most %u and %u are kept: "
                          "delete some (primusctl savepoint delete)",
-                         own, HASH_COUNT(m->savepoints), SAVEPOINTS_PER_USER_MAX, SAVEPOINTS_MAX);
+                         own, HASH_COUNT(m->life->savepoints), SAVEPOINTS_PER_USER_MAX, SAVEPOINTS_MAX);
                 return -EDQUOT;
         }
         return 0;
@@ -394,11 +402,11 @@ int savepoint_create(struct manager *m, struct job *j, const char *name, bool ki
                 return r;
         }
         s->making = k;
-        memcpy(s->bundle, j->bundle, sizeof(s->bundle));
+        memcpy(s->bundle, j->given.bundle, sizeof(s->bundle));
         if (kill && j->state == JOB_RUNNING) {
-                j->saving = true;
+                j->held.saving = true;
                 k->held = suspension_begin(m, j, SUSPEND_DATA, uid, why) >= 0;
-                j->saving = k->held;
+                j->held.saving = k->held;
         }
         return manager_effect(m, run_sync, k);
 }

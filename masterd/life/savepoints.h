@@ -63,10 +63,5 @@ uint64_t savepoints_latest(struct manager *m, const struct job *j);
 int savepoint_read(struct manager *m, const struct savepoint *s, store_savepoints_t callback, void *userdata);
 /* Recorded; gone when the batch is on disk. -EBUSY: a job is being made of it. */
 int savepoint_delete(struct manager *m, struct savepoint *s);
-/* Whether one of that user needs these files of a job; all: m->savepoints. */
-static inline bool savepoints_need(const struct savepoint *all, uint32_t owner, const char *bundle) {
-        for (const struct savepoint *s = all; s; s = (const struct savepoint *)s->hh.next)
-                if (s->owner == owner && strcmp(s->bundle, bundle) == 0)
-                        return true;
-        return false;
-}
+/* Whether one of that user needs these files of a job. */
+bool savepoints_need(const struct manager *m, uint32_t owner, const char *bundle);

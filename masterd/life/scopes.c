@@ -107,8 +107,8 @@ static void proceed(struct manager *m, struct scope *s) {
 static void send_back(struct executor *e) {
         if (e->state == EXECUTOR_KILLED && e->gone && executor_is_new(e)) { /* it was not wanted any more */
                 executor_return(e);
-                e->fate = FATE_NONE;
-        } else if (!executor_state_ended(e->state) || e->fate == FATE_LEFT || e->fate == FATE_IGNORE)
+                e->end.fate = FATE_NONE;
+        } else if (!executor_state_ended(e->state) || e->end.fate == FATE_LEFT || e->end.fate == FATE_IGNORE)
                 return;
         executor_return(e);
         (void)executor_again(e);
@@ -140,9 +140,9 @@ static uint32_t begin_again(struct manager *m, struct scope *s, uint64_t delay_u
                         send_back(x);
                         continue;
                 }
-                x->fate = FATE_SCOPE;
+                x->end.fate = FATE_SCOPE;
                 s->n_leaving++;
-                if (x->stop_ordered)
+                if (x->orders.stopped)
                         record_executor(m, x); /* whyever it is being stopped, it goes with the others */
                 else
                         lifecycle_stop_executor(m, x, why);
@@ -157,7 +157,7 @@ static uint32_t begin_again(struct manager *m, struct scope *s, uint64_t delay_u
 void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) {
         struct scope *s = executor_scope(e);
         struct job *j = e->job;
-        bool moved = e->state == EXECUTOR_KILLED && e->stop_ordered;
+        bool moved = e->state == EXECUTOR_KILLED && e->orders.stopped;
         const char *what = s == &j->scope ? "the job" : executor_role(e)->name;
         char delay[FORMAT_DURATION_MAX];
         uint32_t n;
@@ -228,7 +228,7 @@ static struct scope *scope_of(struct job *j, const struct role_spec *role) {
 }
 
 bool scopes_keep_leaving(const struct executor *e) {
-        const struct scope *s = scope_of(e->job, e->left);
+        const struct scope *s = scope_of(e->job, e->leaver.role);
 
         return s && s->regroup_real > 0;
 }
@@ -259,7 +259,7 @@ void scopes_regroup(struct manager *m, struct job *j, const struct role_spec *ro
                              format_duration(q->signal_before_usec, before, sizeof(before)));
                 JOB_FOREACH (j, e)
                         if (executor_state_holds(e->state) &&
-                            (e->leaving ? scopes_keep_leaving(e) : executor_scope(e) == s))
+                            (e->leaver.leaves ? scopes_keep_leaving(e) : executor_scope(e) == s))
                                 (void)orders_signal_later(m, e);
         }
         arm_regroup(m, s);
@@ -338,7 +338,7 @@ static void recount(struct manager *m, struct job *j, struct scope *s) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors[i];
                 s->n_leaving +=
-                        executor_scope(e) == s && executor_state_holds(e->state) && e->fate == FATE_SCOPE;
+                        executor_scope(e) == s && executor_state_holds(e->state) && e->end.fate == FATE_SCOPE;
         }
         proceed(m, s);
 }

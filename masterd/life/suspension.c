@@ -171,8 +171,8 @@ void suspension_queued(struct manager *m, struct job *j) {
         placement_dequeue(m, j);
         requeue_not_needed(m, j);
         /* Its time stands still. */
-        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
-        j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
+        j->slot.timer = sd_event_source_disable_unref(j->slot.timer);
+        j->slot.signal_timer = sd_event_source_disable_unref(j->slot.signal_timer);
         (void)text_set(&j->reason, "%s", held_text(j, text));
 }
 
@@ -244,15 +244,15 @@ static void hold_element(struct manager *m, struct job *array, struct job *e) {
         if (e->state == JOB_STOPPING && e->verdict != JOB_EVENT_REQUEUE)
                 return; /* it ends */
         if (suspension_begin(m, e, mode, array->held.by, text) < 0)
-                record_event(m, array, "suspended", NULL, "%u[%u] goes on: %s", array->number, e->array_index,
-                             text);
+                record_event(m, array, "suspended", NULL, "%u[%u] goes on: %s", array->number,
+                             e->element.index, text);
 }
 
 static void run_hold_element(struct manager *m, void *data) {
         struct hold *h = data;
         struct job *e = manager_job(m, h->number), *array;
 
-        array = e && sd_id128_equal(e->uid, h->uid) ? manager_job(m, e->array_number) : NULL;
+        array = e && sd_id128_equal(e->uid, h->uid) ? manager_job(m, e->element.array) : NULL;
         if (array && array->held.mode > 0 && e->state == JOB_RUNNING)
                 hold_element(m, array, e);
         free(h);
@@ -370,8 +370,8 @@ int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, u
 
 /* One that waits, or is on its way there. */
 static int let_go(struct manager *m, struct job *j, uint32_t uid) {
-        if (j->state == JOB_QUEUED && j->slot_real > 0) /* the time that it was held does not count */
-                j->slot_real = usec_add(j->slot_real, usec_sub(now_real(), j->held.since_real));
+        if (j->state == JOB_QUEUED && j->slot.since_real > 0) /* the time that it was held does not count */
+                j->slot.since_real = usec_add(j->slot.since_real, usec_sub(now_real(), j->held.since_real));
         set_free(j);
         record_event(m, j, "resumed", NULL, "it may be placed again (uid %u)", uid);
         if (j->state == JOB_QUEUED) {
@@ -398,7 +398,7 @@ static int go_on(struct manager *m, struct job *j, uint32_t uid, char text[stati
                 return refuse_hold(j, "resume", SUSPEND_STOP, text);
         if (job_transition(j, JOB_EVENT_RESUME) < 0)
                 return -EPROTO;
-        j->saving = false;
+        j->held.saving = false;
         set_free(j);
         record_event(m, j, "resumed", NULL, "%s (uid %u)",
                      frozen ? "its processes go on" : "its data goes on", uid);
@@ -410,23 +410,23 @@ static int go_on(struct manager *m, struct job *j, uint32_t uid, char text[stati
 }
 
 int suspension_end(struct manager *m, struct job *j, uint32_t uid, char text[static SUSPENSION_TEXT_MAX]) {
-        const struct job *array = j->array_number > 0 ? manager_job(m, j->array_number) : NULL;
+        const struct job *array = j->element.array > 0 ? manager_job(m, j->element.array) : NULL;
 
         if (j->array)
                 return end_array(m, j, uid, text);
         if (array && array->held.mode > 0) {
                 snprintf(text, SUSPENSION_TEXT_MAX,
                          "Job %u is %u[%u], and all of array %u is held; 'primusctl resume %u' lets it go on",
-                         j->number, array->number, j->array_index, array->number, array->number);
+                         j->number, array->number, j->element.index, array->number, array->number);
                 return -EALREADY;
         }
         return go_on(m, j, uid, text);
 }
 
 void suspension_restored(struct manager *m, struct job *j) {
-        if (!j->saving)
+        if (!j->held.saving)
                 return;
-        j->saving = false;
+        j->held.saving = false;
         if (j->state != JOB_SUSPENDED || job_transition(j, JOB_EVENT_RESUME) < 0)
                 return;
         set_free(j);

@@ -32,7 +32,7 @@ struct usage {
 
 /* Elements count under the number of their array. */
 static struct job *root_of(struct manager *m, struct job *j) {
-        struct job *array = j->array_number > 0 ? manager_job(m, j->array_number) : NULL;
+        struct job *array = j->element.array > 0 ? manager_job(m, j->element.array) : NULL;
 
         return array ? array : j;
 }
@@ -122,10 +122,10 @@ void usage_count(struct manager *m, const struct executor *e) {
                 d->gpu_held += held.gpu;
                 if (day == last) {
                         d->attempts++;
-                        if (e->cpu_usec == UINT64_MAX)
+                        if (e->end.cpu_usec == UINT64_MAX)
                                 d->unmeasured++;
                         else
-                                d->cpu_used += plausible(e, e->cpu_usec, PROCESSORS_MAX);
+                                d->cpu_used += plausible(e, e->end.cpu_usec, PROCESSORS_MAX);
                         count_gpus(d, e);
                 }
                 record = record_of(j, d);
@@ -220,7 +220,7 @@ static int add_memory(struct asked *a) {
         struct job *j, *next;
         int r = 0;
 
-        HASH_ITER (hh, m->jobs, j, next) {
+        HASH_ITER (hh, m->jobs.by_number, j, next) {
                 for (size_t i = 0; r >= 0 && j->usage_known && j->usage && i < j->usage->n; i++) {
                         struct usage_record record = record_of(j, j->usage->days + i);
                         r = add(a, &record, 0);

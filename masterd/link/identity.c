@@ -15,6 +15,7 @@
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
+#include "masterd/link/link-parts.h"
 #include "masterd/link/link.h"
 #include "masterd/node/claim.h"
 
@@ -39,20 +40,20 @@ static int load_token(void *userdata, const struct token_record *r) {
                 free(t);
                 return -ENOMEM;
         }
-        HASH_ADD(hh, m->tokens, id, sizeof(t->id), t);
+        HASH_ADD(hh, m->link->tokens, id, sizeof(t->id), t);
         return 0;
 }
 
 static int add_revoked(struct manager *m, const char *serial, const char *node, uint64_t revoked_real) {
         struct revoked *r;
 
-        HASH_FIND_STR(m->revoked, serial, r);
+        HASH_FIND_STR(m->link->revoked, serial, r);
         if (!r) {
                 r = calloc(1, sizeof(*r));
                 if (!r)
                         return -ENOMEM;
                 snprintf(r->serial, sizeof(r->serial), "%s", serial);
-                HASH_ADD_STR(m->revoked, serial, r);
+                HASH_ADD_STR(m->link->revoked, serial, r);
         }
         snprintf(r->node, sizeof(r->node), "%s", node);
         r->revoked_real = revoked_real;
@@ -109,16 +110,16 @@ static int load_authority(struct manager *m) {
         if (r >= 0)
                 r = store_load_meta(m->store, "ca.key", &key, NULL);
         if (r == -ENOENT && !cert) {
-                r = authority_new("Primus " PRIMUS_VERSION, now_real(), m->conf.authority_usec, &m->ca);
+                r = authority_new("Primus " PRIMUS_VERSION, now_real(), m->conf.authority_usec, &m->link->ca);
                 if (r < 0)
                         return r;
-                store_set_meta(m->store, "ca.cert", m->ca.cert_pem, strlen(m->ca.cert_pem));
-                store_set_meta(m->store, "ca.key", m->ca.key_pem, strlen(m->ca.key_pem));
+                store_set_meta(m->store, "ca.cert", m->link->ca.cert_pem, strlen(m->link->ca.cert_pem));
+                store_set_meta(m->store, "ca.key", m->link->ca.key_pem, strlen(m->link->ca.key_pem));
                 log_notice("Made a certificate authority for this new cluster");
                 return 0;
         }
-        m->ca.cert_pem = cert;
-        m->ca.key_pem = key;
+        m->link->ca.cert_pem = cert;
+        m->link->ca.key_pem = key;
         return r;
 }
 
@@ -126,7 +127,7 @@ static int load_authority(struct manager *m) {
 static uint64_t authority_due(const struct manager *m) {
         uint64_t from, until;
 
-        if (certificate_validity(m->ca.cert_pem, &from, &until) < 0)
+        if (certificate_validity(m->link->ca.cert_pem, &from, &until) < 0)
                 return 0;
         from = MIN(usec_add(from, AUTHORITY_BACKDATE_USEC), until);
         /* One that was renewed is good from the beginning of the first. */
@@ -142,7 +143,7 @@ static int renew_authority(struct manager *m) {
 
         if (now_real() < authority_due(m))
                 return 0;
-        r = authority_renew(&m->ca, now_real(), m->conf.authority_usec, &fresh);
+        r = authority_renew(&m->link->ca, now_real(), m->conf.authority_usec, &fresh);
         if (r < 0)
                 return r;
         store_set_meta(m->store, "ca.cert", fresh.cert_pem, strlen(fresh.cert_pem));
@@ -150,8 +151,8 @@ static int renew_authority(struct manager *m) {
         log_notice("Renewed the certificate of the cluster's authority, good until %s; agents get it with "
                    "their next one",
                    format_time(fresh.not_after_real, until, sizeof(until)));
-        certificate_done(&m->ca);
-        m->ca = fresh;
+        certificate_done(&m->link->ca);
+        m->link->ca = fresh;
         return 0;
 }
 
@@ -168,16 +169,16 @@ static int issue_own(struct manager *m) {
         struct tls_credentials *fresh = NULL;
         int r;
 
-        r = authority_issue_master(&m->ca, now_real(), OWN_LIFETIME, &own);
+        r = authority_issue_master(&m->link->ca, now_real(), OWN_LIFETIME, &own);
         if (r >= 0)
-                r = tls_credentials_new(m->ca.cert_pem, own.cert_pem, own.key_pem, &fresh);
+                r = tls_credentials_new(m->link->ca.cert_pem, own.cert_pem, own.key_pem, &fresh);
         certificate_done(&own);
         if (r < 0)
                 return r;
-        if (m->listener)
-                listener_set_credentials(m->listener, fresh);
-        tls_credentials_free(m->credentials);
-        m->credentials = fresh;
+        if (m->link->listener)
+                listener_set_credentials(m->link->listener, fresh);
+        tls_credentials_free(m->link->credentials);
+        m->link->credentials = fresh;
         return 0;
 }
 
@@ -209,8 +210,8 @@ int identity_load(struct manager *m) {
         if (r >= 0)
                 r = issue_own(m);
         if (r >= 0)
-                r = sd_event_add_time_relative(m->event, &m->renew_timer, CLOCK_BOOTTIME, next_renewal(m),
-                                               USEC_PER_SEC, on_renew, m);
+                r = sd_event_add_time_relative(m->event, &m->link->renew_timer, CLOCK_BOOTTIME,
+                                               next_renewal(m), USEC_PER_SEC, on_renew, m);
         if (r < 0)
                 return log_error_errno(r, "Cannot issue the master's own certificate");
         manager_touch(m);
@@ -218,23 +219,46 @@ int identity_load(struct manager *m) {
 }
 
 static void token_free(struct manager *m, struct token *t) {
-        HASH_DEL(m->tokens, t);
+        HASH_DEL(m->link->tokens, t);
         free(t->from);
         free(t);
 }
 
-void identity_done(struct manager *m) {
+int link_state_new(struct manager *m) {
+        m->link = calloc(1, sizeof(*m->link));
+        return m->link ? 0 : -ENOMEM;
+}
+
+void link_state_free(struct manager *m) {
         struct token *t, *t_next;
         struct revoked *r, *r_next;
 
-        HASH_ITER (hh, m->tokens, t, t_next)
+        if (!m->link)
+                return;
+        HASH_ITER (hh, m->link->tokens, t, t_next)
                 token_free(m, t);
-        HASH_ITER (hh, m->revoked, r, r_next) {
-                HASH_DEL(m->revoked, r);
+        HASH_ITER (hh, m->link->revoked, r, r_next) {
+                HASH_DEL(m->link->revoked, r);
                 free(r);
         }
-        tls_credentials_free(m->credentials);
-        certificate_done(&m->ca);
+        tls_credentials_free(m->link->credentials);
+        certificate_done(&m->link->ca);
+        sd_event_source_disable_unref(m->link->renew_timer);
+        free(m->link);
+        m->link = NULL;
+}
+
+static int by_expiry(struct token *a, struct token *b) {
+        return a->expires_real < b->expires_real ? -1 : a->expires_real > b->expires_real;
+}
+
+struct token *identity_tokens(struct manager *m) {
+        HASH_SORT(m->link->tokens, by_expiry);
+        return m->link->tokens;
+}
+
+const char *identity_authority(const struct manager *m) {
+        return m->link->ca.cert_pem;
 }
 
 static void put_token(struct manager *m, const struct token *t) {
@@ -264,12 +288,12 @@ int identity_token_new(struct manager *m, const struct token_terms *terms, uint3
         struct token *t, *next;
         int r;
 
-        HASH_ITER (hh, m->tokens, t, next)
+        HASH_ITER (hh, m->link->tokens, t, next)
                 if (t->expires_real < now_real())
                         forget_token(m, t);
-        if (HASH_COUNT(m->tokens) >= TOKENS_MAX)
+        if (HASH_COUNT(m->link->tokens) >= TOKENS_MAX)
                 return -ENOBUFS;
-        r = authority_fingerprint(m->ca.cert_pem, fingerprint);
+        r = authority_fingerprint(m->link->ca.cert_pem, fingerprint);
         if (r >= 0)
                 r = join_token_new(fingerprint, &text);
         if (r >= 0)
@@ -291,7 +315,7 @@ int identity_token_new(struct manager *m, const struct token_terms *terms, uint3
                 free(t);
                 return -ENOMEM;
         }
-        HASH_ADD(hh, m->tokens, id, sizeof(t->id), t);
+        HASH_ADD(hh, m->link->tokens, id, sizeof(t->id), t);
         put_token(m, t);
         return 0;
 }
@@ -305,7 +329,7 @@ char *token_id_format(const struct token *t, char buf[static TOKEN_ID_TEXT_MAX])
 int identity_token_revoke(struct manager *m, const char *id) {
         struct token *t, *next;
 
-        HASH_ITER (hh, m->tokens, t, next) {
+        HASH_ITER (hh, m->link->tokens, t, next) {
                 char text[TOKEN_ID_TEXT_MAX];
                 if (strcmp(token_id_format(t, text), id) == 0) {
                         forget_token(m, t);
@@ -329,7 +353,7 @@ static const char *refuse_join(struct manager *m, const struct join_request *q, 
         uint8_t hash[32];
         struct token *t;
 
-        HASH_FIND(hh, m->tokens, q->id, 8, t);
+        HASH_FIND(hh, m->link->tokens, q->id, 8, t);
         join_secret_hash(q->secret, hash);
         if (!t || !equal_secret(hash, t->secret_hash))
                 return "the token is not known here (spent, revoked, or of another cluster); make another on "
@@ -355,7 +379,7 @@ struct granted {
 static void grant_join(struct manager *m, void *data) {
         struct granted *g = data;
 
-        join_answer(g->pending, NULL, g->certificate.cert_pem, m->ca.cert_pem);
+        join_answer(g->pending, NULL, g->certificate.cert_pem, m->link->ca.cert_pem);
         certificate_done(&g->certificate);
         free(g);
 }
@@ -365,11 +389,11 @@ static void joined(struct manager *m, struct node *node, enum claim claim, const
                    const struct addr *from) {
         char text[160], address[ADDR_TEXT_MAX], id[TOKEN_ID_TEXT_MAX];
 
-        node->joined_real = now_real();
-        node->joined_from = *from;
-        node->joined_from.port = 0;
-        node->joined_by = t->creator;
-        node->taken_over = claim == CLAIM_TAKES_OVER;
+        node->joined.real = now_real();
+        node->joined.from = *from;
+        node->joined.from.port = 0;
+        node->joined.by = t->creator;
+        node->joined.taken_over = claim == CLAIM_TAKES_OVER;
         record_node(m, node);
         snprintf(text, sizeof(text), "from %s, with the token %s of uid %u", addr_format(from, address),
                  token_id_format(t, id), t->creator);
@@ -422,7 +446,7 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
                 return;
         }
         g = calloc(1, sizeof(*g));
-        r = g ? authority_issue_node(&m->ca, q->csr_pem, q->csr_size, q->name, now_real(),
+        r = g ? authority_issue_node(&m->link->ca, q->csr_pem, q->csr_size, q->name, now_real(),
                                      m->conf.certificate_usec, &g->certificate)
               : -ENOMEM;
         if (r >= 0)
@@ -461,7 +485,7 @@ const char *identity_check(const char *name, const char *serial_hex, void *userd
         struct manager *m = userdata;
         struct revoked *r;
 
-        HASH_FIND_STR(m->revoked, serial_hex, r);
+        HASH_FIND_STR(m->link->revoked, serial_hex, r);
         if (r && r->revoked_real > 0)
                 return *r->node ? "the certificate was revoked (the node joined again, or has a newer one)"
                                 : peer_removed;
@@ -499,7 +523,8 @@ int identity_renew(struct manager *m, struct node *node, const char *csr, size_t
         if (node->renewed_boot > 0 && now_boot() < usec_add(node->renewed_boot, pause))
                 return -EBUSY;
         node->renewed_boot = now_boot();
-        r = authority_issue_node(&m->ca, csr, size, node->name, now_real(), m->conf.certificate_usec, ret);
+        r = authority_issue_node(&m->link->ca, csr, size, node->name, now_real(), m->conf.certificate_usec,
+                                 ret);
         /* The answer may get lost: the old certificate is good until the agent comes with the new one. */
         if (r >= 0 && node->serial[0]) {
                 r = record_revoked(m, node->name, node->serial, 0);
@@ -518,7 +543,7 @@ static int revoke_superseded(struct manager *m, const struct node *node, const c
         struct revoked *e, *next;
         int r = 0;
 
-        HASH_ITER (hh, m->revoked, e, next)
+        HASH_ITER (hh, m->link->revoked, e, next)
                 if (e->revoked_real == 0 && strcmp(e->node, node->name) == 0 && r >= 0)
                         r = record_revoked(m, as, e->serial, now_real());
         return r;
@@ -529,7 +554,7 @@ static int revoke_superseded(struct manager *m, const struct node *node, const c
 static void adopt(struct manager *m, struct node *node, const char *serial_hex) {
         struct revoked *known;
 
-        HASH_FIND_STR(m->revoked, serial_hex, known);
+        HASH_FIND_STR(m->link->revoked, serial_hex, known);
         if (known || (node->serial[0] && record_revoked(m, node->name, node->serial, 0) < 0))
                 return;
         log_notice("The certificate of %s was issued after this state was backed up; taken over", node->name);

@@ -34,10 +34,18 @@ struct revoked {
         UT_hash_handle hh;
 };
 
+/* The state of link, whose listener and connections link.h has. -ENOMEM. */
+int link_state_new(struct manager *m);
+void link_state_free(struct manager *m);
+
 /* Loads or creates the cluster id, CA, tokens and revocations; raises the term (in the open batch). Issues
  * masterd's own certificate and keeps it fresh. */
 int identity_load(struct manager *m);
-void identity_done(struct manager *m);
+/* By when they expire; a list, through hh.next. */
+struct token *identity_tokens(struct manager *m);
+
+/* The certificate of the cluster's authority, PEM. */
+const char *identity_authority(const struct manager *m);
 
 /* What a token is to be good for. */
 struct token_terms {

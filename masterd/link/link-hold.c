@@ -44,7 +44,7 @@ void link_noticed(struct link *l) {
 }
 
 void link_came(struct link *l) {
-        if (!burst_admit(&l->node->came, now_boot(), CAME_USEC, CAME_MAX))
+        if (!burst_admit(&l->node->bursts.came, now_boot(), CAME_USEC, CAME_MAX))
                 link_hold(l, MAX_USEC);
 }
 

@@ -11,6 +11,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/link/identity.h"
 #include "masterd/link/link-hold.h"
+#include "masterd/link/link-parts.h"
 #include "masterd/link/orders.h"
 
 #define REFUSED_INTERVAL (60 * USEC_PER_SEC)
@@ -19,7 +20,7 @@
 static struct link *link_of(struct manager *m, struct peer *p) {
         struct link *l;
 
-        HASH_FIND_PTR(m->links, &p, l);
+        HASH_FIND_PTR(m->link->links, &p, l);
         return l;
 }
 
@@ -33,7 +34,7 @@ static void detach(struct link *l) {
         if (l->node->link == l)
                 l->node->link = NULL;
         if (l->node->bulk == l) {
-                l->manager->link_handlers->bulk_gone(l->manager, l->node);
+                l->manager->link->handlers->bulk_gone(l->manager, l->node);
                 l->node->bulk = NULL;
         }
         l->node = NULL;
@@ -69,11 +70,11 @@ static int on_ready(struct peer *p, void *userdata) {
                 return -ENOMEM;
         l->manager = m;
         l->peer = p;
-        HASH_ADD_PTR(m->links, peer, l);
-        r = sd_bus_add_object_vtable(peer_bus(p), NULL, LINK_PATH, LINK_INTERFACE, m->link_handlers->vtable,
+        HASH_ADD_PTR(m->link->links, peer, l);
+        r = sd_bus_add_object_vtable(peer_bus(p), NULL, LINK_PATH, LINK_INTERFACE, m->link->handlers->vtable,
                                      l);
         if (r < 0) {
-                HASH_DEL(m->links, l);
+                HASH_DEL(m->link->links, l);
                 free(l);
         }
         return r;
@@ -88,7 +89,7 @@ static void on_ended(struct peer *p, const struct peer_end *end, void *userdata)
                         log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = l->node->name },
                                  "Lost the connection to %s: %s", l->node->name, end->why);
                 detach(l);
-                HASH_DEL(m->links, l);
+                HASH_DEL(m->link->links, l);
                 orders_forget(l);
                 link_hold_done(l);
                 free(l->build);
@@ -105,14 +106,14 @@ static void on_refused(const struct addr *from, const char *name, const char *wh
         char text[ADDR_TEXT_MAX];
         uint64_t now = now_boot();
 
-        if (now >= usec_add(m->refused_since, REFUSED_INTERVAL)) {
-                if (m->n_refused > REFUSED_BURST)
+        if (now >= usec_add(m->link->refused_since, REFUSED_INTERVAL)) {
+                if (m->link->n_refused > REFUSED_BURST)
                         log_warning("Refused %u more connections within the last minute",
-                                    m->n_refused - REFUSED_BURST);
-                m->refused_since = now;
-                m->n_refused = 0;
+                                    m->link->n_refused - REFUSED_BURST);
+                m->link->refused_since = now;
+                m->link->n_refused = 0;
         }
-        if (m->n_refused++ < REFUSED_BURST)
+        if (m->link->n_refused++ < REFUSED_BURST)
                 log_warning("Refused a connection from %s%s%s%s: %s", addr_format(from, text),
                             name ? " (" : "", name ? name : "", name ? ")" : "", why);
 }
@@ -127,9 +128,9 @@ int link_listen(struct manager *m, const struct link_handlers *link_handlers) {
         };
         int r;
 
-        m->link_handlers = link_handlers;
-        r = listener_new(m->event, m->conf.listen, m->conf.n_listen, m->credentials, &handlers, m,
-                         &m->listener);
+        m->link->handlers = link_handlers;
+        r = listener_new(m->event, m->conf.listen, m->conf.n_listen, m->link->credentials, &handlers, m,
+                         &m->link->listener);
 
         if (r < 0)
                 return log_error_errno(r, "Cannot listen for agents on port %u (Listen= in masterd.conf)",
@@ -137,14 +138,18 @@ int link_listen(struct manager *m, const struct link_handlers *link_handlers) {
         return 0;
 }
 
+uint16_t link_port(const struct manager *m) {
+        return listener_port(m->link->listener);
+}
+
 void link_close_all(struct manager *m) {
         struct link *l, *next;
 
-        listener_free(m->listener);
-        m->listener = NULL;
-        HASH_ITER (hh, m->links, l, next) {
+        listener_free(m->link->listener);
+        m->link->listener = NULL;
+        HASH_ITER (hh, m->link->links, l, next) {
                 detach(l);
-                HASH_DEL(m->links, l);
+                HASH_DEL(m->link->links, l);
                 peer_free(l->peer);
                 orders_forget(l);
                 link_hold_done(l);

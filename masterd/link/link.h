@@ -38,6 +38,8 @@ struct link_handlers {
 };
 
 int link_listen(struct manager *m, const struct link_handlers *link_handlers);
+/* The port that it listens on. */
+uint16_t link_port(const struct manager *m);
 void link_close_all(struct manager *m);
 /* It is the node's second connection from now on, in place of another one. */
 void link_attach_bulk(struct link *l, struct node *node);

@@ -137,7 +137,7 @@ int orders_limits_later(struct manager *m, struct executor *e) {
 static int send_rendezvous(struct manager *m, struct executor *e) {
         _cleanup_(strings_free_p) char **env = NULL;
         struct executor_id id = executor_id_of(e);
-        struct rendezvous_order order = { .epoch = e->job->epoch,
+        struct rendezvous_order order = { .epoch = e->job->rendezvous.epoch,
                                           .signal = (uint32_t)e->job->spec->rendezvous.signal_number };
         sd_bus_message *message = NULL;
         int r = job_peers_environment(e, &env);
@@ -164,7 +164,7 @@ static void run_rendezvous(struct manager *m, void *data) {
         struct executor *e = order_executor(m, o);
         int r;
 
-        if (e && !e->leaving && e->state == EXECUTOR_RUNNING && e->epoch != e->job->epoch) {
+        if (e && !e->leaver.leaves && e->state == EXECUTOR_RUNNING && e->epoch != e->job->rendezvous.epoch) {
                 r = send_rendezvous(m, e);
                 if (r < 0 && r != -ENOTCONN) /* else the next registration has it said */
                         log_full(LOG_WARNING, r, &(struct log_fields){ .job = e->job->number },

@@ -99,7 +99,7 @@ static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error
                 free(o);
                 return 0;
         }
-        e->ordered = false;
+        e->orders.starting = false;
         if (failure) {
                 result.error = failure->name;
                 result.message = failure->message ? failure->message : failure->name;
@@ -136,15 +136,15 @@ static int environment_of(char **const layers[], size_t n_layers, char ***ret) {
 
 /* Submitter's variables, then the job's, the role's, which element it is, and the rendezvous. */
 static int executor_environment(const struct executor *e, char **rendezvous, char ***ret) {
-        char **const layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, e->job->array_env,
-                                  rendezvous };
+        char **const layers[] = { e->job->given.env, e->job->spec->env, executor_role(e)->env,
+                                  e->job->element.env, rendezvous };
 
         return environment_of(layers, ELEMENTSOF(layers), ret);
 }
 
 /* What a source is reached with: AWS_*, proxies, certificates. */
 static int scan_environment(const struct job *j, char ***ret) {
-        char **const layers[] = { j->env, j->spec->env };
+        char **const layers[] = { j->given.env, j->spec->env };
 
         return environment_of(layers, ELEMENTSOF(layers), ret);
 }
@@ -222,14 +222,14 @@ static void limits_extra(const struct executor *e, struct io_limit io[static LIN
         x->job_shm = role->placement.shm > 0 ? job_shm_on_node(e) : 0;
         x->io = io;
         x->n_io = io_of(&role->limits, io);
-        if (e->cpus)
+        if (e->place.cpus)
                 snprintf(x->numa, sizeof(x->numa), "%s", numa[role->placement.numa]);
 }
 
 static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
-        _cleanup_free_ char *cpus = NULL, *gpus = gpus_text(&e->node->inventory, e->gpus);
+        _cleanup_free_ char *cpus = NULL, *gpus = gpus_text(&e->node->inventory, e->place.gpus);
         const struct ready_spec *ready = &executor_role(e)->failure.ready;
-        struct start_extra extra = { .epoch = e->job->epoch,
+        struct start_extra extra = { .epoch = e->job->rendezvous.epoch,
                                      .gpus = gpus,
                                      .rdma = executor_role(e)->placement.rdma,
                                      .stack_signal = (uint32_t)e->job->spec->stack_signal_number };
@@ -239,8 +239,8 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
                 return -ENOMEM;
         while (rendezvous[extra.n_rendezvous])
                 extra.n_rendezvous++;
-        if (e->cpus) {
-                extra.cpus = cpus = cpulist_format(e->cpus->bits, ELEMENTSOF(e->cpus->bits));
+        if (e->place.cpus) {
+                extra.cpus = cpus = cpulist_format(e->place.cpus->bits, ELEMENTSOF(e->place.cpus->bits));
                 if (!cpus)
                         return -ENOMEM;
         }
@@ -251,8 +251,8 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
                 extra.ready_timeout_usec = ready->timeout_usec;
         }
         extra.watchdog_usec = executor_role(e)->failure.watchdog_usec;
-        if (ready->kind == READY_TCP && ready->port <= e->n_ports)
-                extra.ready_port = e->ports[ready->port - 1];
+        if (ready->kind == READY_TCP && ready->port <= e->place.n_ports)
+                extra.ready_port = e->place.ports[ready->port - 1];
         if (ready->kind == READY_FILE)
                 extra.ready_file = ready->file;
         return start_extra_append(message, &extra);
@@ -273,7 +273,7 @@ static int send_start(struct manager *m, struct executor *e, struct order *o) {
         int r;
 
         /* Who was given none opens none; the others of the job here need to reach each other's. */
-        may_open = e->gpus ? job_gpus_on_node(e) : 0;
+        may_open = e->place.gpus ? job_gpus_on_node(e) : 0;
         r = job_peers_environment(e, &rendezvous_env);
         if (r >= 0)
                 r = executor_environment(e, rendezvous_env, &env);
@@ -282,14 +282,16 @@ static int send_start(struct manager *m, struct executor *e, struct order *o) {
         if (r >= 0)
                 r = gpu_names(e->node, may_open, &gpus);
         if (r >= 0)
-                r = gpu_names(e->node, js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->gpus : may_open,
+                r = gpu_names(e->node,
+                              js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->place.gpus : may_open,
                               &visible);
         if (r < 0)
                 return r;
 
-        for (size_t i = 0; i < e->job->n_secrets && i < ELEMENTSOF(secrets) - 1; i++)
-                secrets[n_secrets++] = (struct secret){ e->job->secrets[i].name, e->job->secrets[i].data,
-                                                        e->job->secrets[i].size };
+        for (size_t i = 0; i < e->job->given.n_secrets && i < ELEMENTSOF(secrets) - 1; i++)
+                secrets[n_secrets++] =
+                        (struct secret){ e->job->given.secrets[i].name, e->job->given.secrets[i].data,
+                                         e->job->given.secrets[i].size };
         if (feeds)
                 secrets[n_secrets++] = input_secret(e->job);
         else if (lockstep_input)
@@ -301,7 +303,7 @@ static int send_start(struct manager *m, struct executor *e, struct order *o) {
                 .kind = feeds ? ORDER_FEED : ORDER_TRAINER,
                 .uid = e->job->owner,
                 .argv = spec->argv,
-                .cwd = e->job->cwd,
+                .cwd = e->job->given.cwd,
                 .env = env,
                 .identity = identity_of(&identity, &o->id, e->node),
                 .secrets = secrets,
@@ -312,8 +314,8 @@ static int send_start(struct manager *m, struct executor *e, struct order *o) {
                 .tasks_max = spec->limits.tasks,
                 .gpus = gpus,
                 .visible_gpus = visible,
-                .ports = e->ports,
-                .n_ports = e->n_ports,
+                .ports = e->place.ports,
+                .n_ports = e->place.n_ports,
                 .runtime_max_usec = spec->time_limit_usec == UINT64_MAX ? 0 : spec->time_limit_usec,
                 .grace_usec = js->stop_grace_usec,
                 .on_partition = (enum on_partition)js->on_partition,
@@ -322,7 +324,7 @@ static int send_start(struct manager *m, struct executor *e, struct order *o) {
                 .output = js->output ? js->output : (char *)"",
                 .new_privileges = js->new_privileges,
         };
-        memcpy(order.bundle, e->job->bundle, sizeof(order.bundle));
+        memcpy(order.bundle, e->job->given.bundle, sizeof(order.bundle));
 
         r = start_order_bad_text(&order) ? -EILSEQ : order_message(m, e->node, "Start", &message);
         if (r >= 0)
@@ -335,13 +337,13 @@ static int send_start(struct manager *m, struct executor *e, struct order *o) {
         sd_bus_message_unref(message);
         if (r < 0)
                 return r;
-        e->ordered = true;
-        e->epoch = e->job->epoch;
+        e->orders.starting = true;
+        e->epoch = e->job->rendezvous.epoch;
         return 0;
 }
 
 static bool startable(const struct executor *e) {
-        return e && (e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING) && !e->ordered;
+        return e && (e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING) && !e->orders.starting;
 }
 
 /* It has a place in the link. */
@@ -402,7 +404,7 @@ static int start_later(struct manager *m, struct executor *e) {
 static int on_start_due(sd_event_source *s, uint64_t usec, void *userdata) {
         struct executor *e = userdata;
 
-        e->start_timer = sd_event_source_disable_unref(e->start_timer);
+        e->orders.start_timer = sd_event_source_disable_unref(e->orders.start_timer);
         if (e->state == EXECUTOR_PLACED)
                 (void)start_later(e->job->manager, e);
         return 0;
@@ -412,13 +414,13 @@ int orders_start_later(struct manager *m, struct executor *e) {
         struct role *role = e->job->roles + e->role;
         uint64_t due, delay = role->spec->failure.delay_usec;
 
-        e->start_timer = sd_event_source_disable_unref(e->start_timer);
+        e->orders.start_timer = sd_event_source_disable_unref(e->orders.start_timer);
         if (delay == 0 || e->state != EXECUTOR_PLACED)
                 return start_later(m, e);
         due = MAX(now_boot(), role->next_start_boot);
         role->next_start_boot = usec_add(due, delay);
         if (due <= now_boot() ||
-            sd_event_add_time(m->event, &e->start_timer, CLOCK_BOOTTIME, due, 1, on_start_due, e) < 0)
+            sd_event_add_time(m->event, &e->orders.start_timer, CLOCK_BOOTTIME, due, 1, on_start_due, e) < 0)
                 return start_later(m, e);
         return 0;
 }

@@ -111,7 +111,7 @@ static void run_stop(struct manager *m, void *data) {
 
         if (e && e->state == EXECUTOR_STOPPING)
                 (void)send_stop(m, e->node, &o->id, executor_grace(e),
-                                e->stop_why                     ? e->stop_why
+                                e->orders.stop_why              ? e->orders.stop_why
                                 : e->job->state == JOB_STOPPING ? "the job ends"
                                                                 : "it goes on elsewhere");
         free(o);

@@ -25,7 +25,7 @@ enum claim claim_judge(const struct node *node, const char *name, const char *to
                 return node->epoch > 0 ? CLAIM_TAKES_OVER : CLAIM_AGAIN;
         /* The certificate may never have arrived. Whoever has the token could have come first just as well.
          */
-        if (node->epoch == 0 && (*token_name || same_host(&node->joined_from, from)))
+        if (node->epoch == 0 && (*token_name || same_host(&node->joined.from, from)))
                 return CLAIM_AGAIN;
         return CLAIM_TAKEN;
 }

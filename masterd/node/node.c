@@ -229,18 +229,18 @@ int nodes_add(struct nodes *n, const char *name, struct node **ret) {
 }
 
 void nodes_unwatch(struct nodes *n, struct node *node) {
-        if (!node->live)
+        if (!node->seen.watched)
                 return;
         if (n->fresh == node)
-                n->fresh = node->live_next;
-        DL_DELETE2(n->live_head, node, live_prev, live_next);
-        node->live = false;
+                n->fresh = node->seen.next;
+        DL_DELETE2(n->live_head, node, seen.prev, seen.next);
+        node->seen.watched = false;
 }
 
 bool node_may_log(struct node *node, uint64_t now_boot) {
-        bool may = burst_admit(&node->lines, now_boot, 60 * USEC_PER_SEC, NODE_LINES_MAX);
+        bool may = burst_admit(&node->bursts.lines, now_boot, 60 * USEC_PER_SEC, NODE_LINES_MAX);
 
-        if (!may && node->lines.n == NODE_LINES_MAX + 1)
+        if (!may && node->bursts.lines.n == NODE_LINES_MAX + 1)
                 log_full(LOG_WARNING, 0, &(struct log_fields){ .node = node->name },
                          "Node %s gives more to write than %u lines a minute; the rest is left out",
                          node->name, NODE_LINES_MAX);
@@ -248,8 +248,8 @@ bool node_may_log(struct node *node, uint64_t now_boot) {
 }
 
 void node_set_choosy(struct nodes *n, struct node *node, bool choosy) {
-        n->n_choosy += choosy - node->choosy;
-        node->choosy = choosy;
+        n->n_choosy += choosy - node->refuses.choosy;
+        node->refuses.choosy = choosy;
 }
 
 void nodes_remove(struct nodes *n, struct node *node) {
@@ -269,13 +269,12 @@ void nodes_clear(struct nodes *n) {
 
 void nodes_heard(struct nodes *n, struct node *node, uint64_t now_boot, uint64_t now_real) {
         nodes_unwatch(n, node);
-        node->last_seen_boot =
-                n->live_head ? MAX(now_boot, n->live_head->live_prev->last_seen_boot) : now_boot;
-        node->last_seen_real = now_real;
-        DL_APPEND2(n->live_head, node, live_prev, live_next);
+        node->seen.boot = n->live_head ? MAX(now_boot, n->live_head->seen.prev->seen.boot) : now_boot;
+        node->seen.real = now_real;
+        DL_APPEND2(n->live_head, node, seen.prev, seen.next);
         if (!n->fresh)
                 n->fresh = node;
-        node->live = true;
+        node->seen.watched = true;
 }
 
 struct node *nodes_next_deadline(struct nodes *n, uint64_t suspect_usec, uint64_t lost_usec,
@@ -286,11 +285,11 @@ struct node *nodes_next_deadline(struct nodes *n, uint64_t suspect_usec, uint64_
                 return NULL;
         /* A suspect stops being one only by a sign of life, which moves it behind the others. */
         while (n->fresh && n->fresh->state == NODE_SUSPECT)
-                n->fresh = n->fresh->live_next;
-        *ret_when = usec_add(head->last_seen_boot,
+                n->fresh = n->fresh->seen.next;
+        *ret_when = usec_add(head->seen.boot,
                              head->state == NODE_SUSPECT ? lost_usec : MIN(suspect_usec, lost_usec));
-        if (n->fresh && usec_add(n->fresh->last_seen_boot, suspect_usec) < *ret_when) {
-                *ret_when = usec_add(n->fresh->last_seen_boot, suspect_usec);
+        if (n->fresh && usec_add(n->fresh->seen.boot, suspect_usec) < *ret_when) {
+                *ret_when = usec_add(n->fresh->seen.boot, suspect_usec);
                 return n->fresh;
         }
         return head;

@@ -42,7 +42,38 @@ struct link;
 struct executor;
 struct stuck;
 
-#define NODE_UNSERVED_MAX 16u /* the last ones */
+/* How it got its name: by a token. */
+struct node_joined {
+        uint64_t real; /* when; 0: before that was kept */
+        struct addr from;
+        uint32_t by;     /* who had made the token */
+        bool taken_over; /* then the name was another's, whose certificate was good */
+};
+
+/* Signs of life. */
+struct node_seen {
+        uint64_t boot; /* CLOCK_BOOTTIME usec of the last one; 0: none since start */
+        uint64_t real;
+        struct node *prev, *next; /* by last sign of life, oldest first; READY, SUSPECT only */
+        bool watched;             /* it is in that list */
+};
+
+/* How much of its is taken within a time. */
+struct node_bursts {
+        struct burst came;  /* with a main connection */
+        struct burst lines; /* of the log that it had written */
+        struct burst kills; /* of its executors' processes that the kernel ended, as events of their jobs */
+        struct burst conditions; /* told to its jobs */
+        struct burst samples;    /* of telemetry, within a second */
+};
+
+/* Users whom it refuses (masterd/queue/serving.h). */
+#define NODE_REFUSES_MAX 16u /* the last ones */
+struct node_refuses {
+        bool choosy; /* it may refuse a user whom others serve; counted in struct nodes */
+        uint8_t n;
+        uint32_t uids[NODE_REFUSES_MAX]; /* that it has refused since it registered */
+};
 
 struct node {
         uint64_t renewed_boot; /* when its certificate was renewed last, 0: not since masterd started */
@@ -53,14 +84,10 @@ struct node {
         sd_id128_t boot_id;
         struct addr address;
         struct inventory inventory;
-        char *version;        /* the agent's build */
-        char *refused;        /* why its agent cannot talk to this master, by its version; NULL: it can */
-        uint64_t joined_real; /* when it got its name by a token, and from where; 0: before that was kept */
-        struct addr joined_from;
-        uint32_t joined_by;      /* who had made the token */
-        bool taken_over;         /* then the name was another's, whose certificate was good */
-        uint64_t last_seen_boot; /* CLOCK_BOOTTIME usec of the last sign of life; 0: none since start */
-        uint64_t last_seen_real;
+        char *version; /* the agent's build */
+        char *refused; /* why its agent cannot talk to this master, by its version; NULL: it can */
+        struct node_joined joined;
+        struct node_seen seen;
         uint32_t slot; /* in the scheduler's arrays */
         bool in_sched;
         struct link *link, *bulk;   /* NULL: not connected */
@@ -73,24 +100,16 @@ struct node {
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/fleet/stuck.h */
         uint32_t n_stuck;
         struct node_condition *conditions; /* masterd/node/condition.h; worst first */
-        struct burst came;                 /* with a main connection */
-        struct burst lines;                /* of the log that it had written */
-        struct burst kills; /* of its executors' processes that the kernel ended, as events of their jobs */
-        struct burst conditions_told;       /* to its jobs */
-        bool left_told;                     /* that it is drained was said */
-        struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, SUSPECT only */
-        bool live;
-        bool choosy; /* it may refuse a user whom others serve; counted in struct nodes */
-        uint32_t unserved[NODE_UNSERVED_MAX]; /* uids that it has refused since it registered */
-        uint8_t n_unserved;
-        struct burst samples; /* of telemetry, within a second */
-        uint32_t drop_told;   /* number of the job whose end this node was told of last */
+        struct node_bursts bursts;
+        struct node_refuses refuses;
+        bool left_told;     /* that it is drained was said */
+        uint32_t drop_told; /* number of the job whose end this node was told of last */
         UT_hash_handle hh;
 };
 
 struct nodes {
         struct node *by_name;
-        struct node *live_head; /* oldest sign of life; live_prev of it is the newest (utlist) */
+        struct node *live_head; /* oldest sign of life; seen.prev of it is the newest (utlist) */
         struct node *fresh;     /* all before it on the list are SUSPECT; NULL: all are */
         uint32_t n;
         uint32_t n_choosy;

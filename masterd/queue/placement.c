@@ -139,13 +139,13 @@ struct sched_hold placement_hold_of(const struct executor *e) {
         return (struct sched_hold){ .slot = e->node->slot,
                                     .cpu_milli = spec->cpu_milli,
                                     .memory = executor_memory(e),
-                                    .gpus = e->gpus,
-                                    .ports = e->ports,
-                                    .n_ports = (uint32_t)e->n_ports,
+                                    .gpus = e->place.gpus,
+                                    .ports = e->place.ports,
+                                    .n_ports = (uint32_t)e->place.n_ports,
                                     .shm = spec->placement.shm,
-                                    .cpus = e->cpus,
-                                    .amounts = e->amounts,
-                                    .n_amounts = e->n_amounts,
+                                    .cpus = e->place.cpus,
+                                    .amounts = e->place.amounts,
+                                    .n_amounts = e->place.n_amounts,
                                     .owner = e->job->spec->whole_hosts ? e->job->number : 0 };
 }
 
@@ -189,7 +189,7 @@ int placement_restore(struct manager *m, struct executor *e) {
 
         if (!e->node->in_sched)
                 return -ENOENT;
-        r = shape_amounts(m, executor_role(e), &e->amounts, &e->n_amounts);
+        r = shape_amounts(m, executor_role(e), &e->place.amounts, &e->place.n_amounts);
         if (r < 0)
                 return r;
         hold = placement_hold_of(e);
@@ -278,14 +278,14 @@ void placement_port_taken(struct manager *m, struct executor *e) {
         /* Which one it was is the agent's to know; none of them is granted again for a while. The executor
          * gives them up here. */
         sched_release(p->sched, &hold);
-        for (size_t i = 0; i < e->n_ports && p->n_blocked < BLOCKED_MAX; i++)
+        for (size_t i = 0; i < e->place.n_ports && p->n_blocked < BLOCKED_MAX; i++)
                 if (sched_reserve(p->sched, &(struct sched_hold){ .slot = e->node->slot,
-                                                                  .ports = e->ports + i,
+                                                                  .ports = e->place.ports + i,
                                                                   .n_ports = 1 }) == 0)
                         p->blocked[p->n_blocked++] =
-                                (struct blocked_port){ e->node->slot, e->ports[i],
+                                (struct blocked_port){ e->node->slot, e->place.ports[i],
                                                        usec_add(now_boot(), BLOCKED_USEC) };
-        e->n_ports = 0;
+        e->place.n_ports = 0;
         hold = placement_hold_of(e);
         (void)sched_reserve(p->sched, &hold);
 }
@@ -300,11 +300,13 @@ struct node *placement_node(struct manager *m, uint32_t slot) {
  * and theirs is what their environment said when they started. */
 static bool keeps_ports(struct manager *m, const struct executor *e, const struct sched_hold *hold,
                         const struct node *node) {
-        struct sched_hold old = { .slot = hold->slot, .ports = e->ports, .n_ports = (uint32_t)e->n_ports };
+        struct sched_hold old = { .slot = hold->slot,
+                                  .ports = e->place.ports,
+                                  .n_ports = (uint32_t)e->place.n_ports };
         struct sched_hold found = { .slot = hold->slot, .ports = hold->ports, .n_ports = hold->n_ports };
 
-        if (e->attempt == 0 || e->node != node || e->n_ports != hold->n_ports || e->n_ports == 0 ||
-            sched_reserve(m->placement->sched, &old) != 0)
+        if (e->attempt == 0 || e->node != node || e->place.n_ports != hold->n_ports ||
+            e->place.n_ports == 0 || sched_reserve(m->placement->sched, &old) != 0)
                 return false;
         sched_release(m->placement->sched, &found);
         return true;
@@ -324,11 +326,11 @@ static int take_extras(struct executor *e, const struct sched_hold *hold) {
                 free(amounts);
                 return -ENOMEM;
         }
-        free(e->cpus);
-        free(e->amounts);
-        e->cpus = cpus;
-        e->amounts = amounts;
-        e->n_amounts = hold->n_amounts;
+        free(e->place.cpus);
+        free(e->place.amounts);
+        e->place.cpus = cpus;
+        e->place.amounts = amounts;
+        e->place.n_amounts = hold->n_amounts;
         return 0;
 }
 
@@ -355,24 +357,24 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         if (kept)
                 free(ports);
         else {
-                free(e->ports);
-                e->ports = ports;
-                e->n_ports = hold->n_ports;
+                free(e->place.ports);
+                e->place.ports = ports;
+                e->place.n_ports = hold->n_ports;
         }
-        e->gpus = hold->gpus;
+        e->place.gpus = hold->gpus;
         executor_move(e, node);
         executor_number(e, executor_next_attempt(e));
-        e->confirmed = true; /* nobody can have it but by our order */
-        e->ordered = e->stop_ordered = false;
+        e->orders.confirmed = true; /* nobody can have it but by our order */
+        e->orders.starting = e->orders.stopped = false;
         e->invocation = SD_ID128_NULL;
         e->placed_real =
                 MAX(MAX(MAX(now_real(), e->job->attempt_real), scope_since(e)), e->job->rolling.since_real);
-        e->fate = FATE_NONE;
+        e->end.fate = FATE_NONE;
         e->ready = false;
         e->started_real = e->ended_real = e->started_boot = 0;
-        e->status = 0;
-        e->result[0] = 0;
-        e->memory_peak = e->cpu_usec = e->io_read = e->io_write = UINT64_MAX;
+        e->end.status = 0;
+        e->end.result[0] = 0;
+        e->end.memory_peak = e->end.cpu_usec = e->end.io_read = e->end.io_write = UINT64_MAX;
         e->tail_offset = 0;
         (void)text_set(&e->reason, NULL);
         attach(e);

@@ -51,7 +51,7 @@ static struct policy_job describe(struct manager *m, const struct job *j) {
                 .priority = priority != SPEC_PRIORITY_NONE ? priority
                             : pool                         ? pool->priority
                                                            : 0,
-                .submitted = queueing_at(j->waits_real ?: j->submitted_real),
+                .submitted = queueing_at(j->queue.waits_real ?: j->submitted_real),
                 .duration_usec = j->spec->time_limit_usec,
                 .preemptible = j->spec->waits.preemptible || (pool && pool->preemptible),
         };
@@ -62,16 +62,16 @@ static int know(struct manager *m, struct job *j) {
         struct policy_job job;
         int r;
 
-        if (j->queued)
+        if (j->queue.known)
                 return 0;
         job = describe(m, j);
         r = policy_job_add(m->placement->policy, &job);
         if (r < 0)
                 return log_full(LOG_ERR, r, &(struct log_fields){ .job = j->number }, "Cannot queue job %u",
                                 j->number);
-        j->queued = true;
-        if (j->slot_real > 0 && (j->state == JOB_STARTING || job_state_up(j->state)))
-                policy_job_runs(m->placement->policy, j->number, queueing_at(j->slot_real));
+        j->queue.known = true;
+        if (j->slot.since_real > 0 && (j->state == JOB_STARTING || job_state_up(j->state)))
+                policy_job_runs(m->placement->policy, j->number, queueing_at(j->slot.since_real));
         return 0;
 }
 
@@ -88,30 +88,30 @@ void placement_enqueue(struct manager *m, struct job *j) {
 }
 
 void placement_dequeue(struct manager *m, struct job *j) {
-        if (j->queued)
+        if (j->queue.known)
                 policy_job_satisfied(m->placement->policy, j->number);
 }
 
 void queueing_leaving(struct manager *m, struct job *j, uint64_t within_usec) {
-        if (j->queued)
+        if (j->queue.known)
                 policy_job_leaving(m->placement->policy, j->number, usec_add(queueing_now(), within_usec));
 }
 
 void queueing_stays(struct manager *m, struct job *j) {
-        if (j->queued)
+        if (j->queue.known)
                 policy_job_stays(m->placement->policy, j->number);
         manager_schedule(m);
 }
 
 void queueing_forget(struct manager *m, struct job *j) {
-        if (j->queued)
+        if (j->queue.known)
                 policy_job_remove(m->placement->policy, j->number);
-        j->queued = false;
+        j->queue.known = false;
         manager_schedule(m);
 }
 
 void queueing_again(struct manager *m, struct job *j) {
-        if (j->queued) {
+        if (j->queue.known) {
                 policy_job_runs(m->placement->policy, j->number, 0);
                 queueing_changed(m, j);
         }
@@ -121,7 +121,7 @@ void queueing_again(struct manager *m, struct job *j) {
 void queueing_changed(struct manager *m, struct job *j) {
         struct policy_job job = describe(m, j);
 
-        if (j->queued)
+        if (j->queue.known)
                 (void)policy_job_update(m->placement->policy, &job);
         manager_schedule(m);
 }
@@ -252,15 +252,15 @@ static void begin_job(struct manager *m, struct job *j, uint64_t passed_over) {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < j->n_executors; i++)
-                n += j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->ordered;
+                n += j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->orders.starting;
         if (j->state == JOB_QUEUED) {
                 (void)job_transition(j, JOB_EVENT_PLACED);
                 (void)text_set(&j->reason, NULL);
                 if (j->started_real == 0)
                         j->started_real = now_real();
-                if (j->slot_real == 0)
-                        j->slot_real = now_real();
-                j->not_before_real = 0;
+                if (j->slot.since_real == 0)
+                        j->slot.since_real = now_real();
+                j->queue.not_before_real = 0;
                 if (passed_over > 0)
                         record_event(m, j, "placed", NULL,
                                      "%u executor%s placed by backfill: %" PRIu64
@@ -269,10 +269,10 @@ static void begin_job(struct manager *m, struct job *j, uint64_t passed_over) {
                 else
                         record_event(m, j, "placed", NULL, "%u executor%s placed", n, PLURAL(n));
                 m->up->job_begins(m, j);
-                policy_job_runs(m->placement->policy, j->number, queueing_at(j->slot_real));
+                policy_job_runs(m->placement->policy, j->number, queueing_at(j->slot.since_real));
         }
         for (uint32_t i = 0; i < j->n_executors; i++)
-                if (j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->ordered)
+                if (j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->orders.starting)
                         (void)orders_start_later(m, j->executors[i]);
         m->up->job_places_changed(m, j);
         feeding_start(m, j);
@@ -323,11 +323,11 @@ void placement_run(struct manager *m) {
 /* ---- what people are told ---- */
 
 int queueing_why(struct manager *m, const struct job *j, struct policy_why *ret) {
-        return j->queued ? policy_why(m->placement->policy, j->number, ret) : -ENOENT;
+        return j->queue.known ? policy_why(m->placement->policy, j->number, ret) : -ENOENT;
 }
 
 int queueing_last_why(struct manager *m, const struct job *j, struct policy_why *ret) {
-        return j->queued ? policy_last_why(m->placement->policy, j->number, ret) : -ENOENT;
+        return j->queue.known ? policy_last_why(m->placement->policy, j->number, ret) : -ENOENT;
 }
 
 char *queueing_why_text(struct manager *m, struct job *j, const struct policy_why *why, char *buf,

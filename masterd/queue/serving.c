@@ -45,21 +45,21 @@ static void review(struct manager *m, struct node *node) {
         const struct serves_info *s = &node->inventory.serves;
 
         node_set_choosy(&m->nodes, node,
-                        node->n_unserved > 0 ||
+                        node->refuses.n > 0 ||
                                 (s->known && (s->listed || s->n_deny > 0 || s->min_uid > m->conf.min_uid)));
 }
 
 void serving_registered(struct manager *m, struct node *node) {
-        node->n_unserved = 0;
+        node->refuses.n = 0;
         review(m, node);
 }
 
 void serving_refused(struct manager *m, struct node *node, uint32_t uid) {
-        if (!among(node->unserved, node->n_unserved, uid)) {
-                if (node->n_unserved == NODE_UNSERVED_MAX)
-                        memmove(node->unserved, node->unserved + 1,
-                                --node->n_unserved * sizeof(*node->unserved));
-                node->unserved[node->n_unserved++] = uid;
+        if (!among(node->refuses.uids, node->refuses.n, uid)) {
+                if (node->refuses.n == NODE_REFUSES_MAX)
+                        memmove(node->refuses.uids, node->refuses.uids + 1,
+                                --node->refuses.n * sizeof(*node->refuses.uids));
+                node->refuses.uids[node->refuses.n++] = uid;
         }
         review(m, node);
 }
@@ -67,7 +67,7 @@ void serving_refused(struct manager *m, struct node *node, uint32_t uid) {
 bool serving_may(const struct node *node, uint32_t uid) {
         const struct serves_info *s = &node->inventory.serves;
 
-        if (among(node->unserved, node->n_unserved, uid))
+        if (among(node->refuses.uids, node->refuses.n, uid))
                 return false;
         if (!s->known)
                 return uid != 0 || node->inventory.allow_root;
@@ -93,7 +93,7 @@ void serving_exclude(struct manager *m, uint32_t uid, uint32_t *slots, size_t *n
         if (serving_most(m, uid) == 0)
                 return;
         for (struct node *node = m->nodes.by_name; node; node = node->hh.next)
-                if ((uid == 0 || node->choosy) && node->in_sched && !serving_may(node, uid))
+                if ((uid == 0 || node->refuses.choosy) && node->in_sched && !serving_may(node, uid))
                         slots[(*n)++] = node->slot;
 }
 

@@ -12,7 +12,7 @@
 #include "masterd/queue/placement-parts.h"
 
 bool executor_waits(const struct executor *e) {
-        return e->state == EXECUTOR_PENDING && !e->restart_timer && !e->gone && scope_may_place(e);
+        return e->state == EXECUTOR_PENDING && !e->restart.timer && !e->gone && scope_may_place(e);
 }
 
 static bool waits_with(const struct executor *e, uint64_t memory) {

@@ -196,7 +196,7 @@ static void on_resolved(void *data) {
                           "since the "
                           "start",
                           POLICY_POOLS_MAX);
-        for (struct job *j = m->jobs; j; j = j->hh.next)
+        for (struct job *j = m->jobs.by_number; j; j = j->hh.next)
                 if (!job_state_ended(j->state))
                         queueing_changed(m, j);
         policy_shares(m->placement->policy, queueing_now(), warn_exceeded, m);

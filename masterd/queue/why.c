@@ -336,7 +336,7 @@ static const char *role_in_the_way(const struct job *j) {
 
 static const struct executor *first_backing_off(const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++)
-                if (j->executors[i]->state == EXECUTOR_PENDING && j->executors[i]->restart_timer)
+                if (j->executors[i]->state == EXECUTOR_PENDING && j->executors[i]->restart.timer)
                         return j->executors[i];
         return NULL;
 }
@@ -349,7 +349,7 @@ bool why_not_tried(struct job *j, char *buf, size_t size) {
 
         if (job_state_ended(j->state) || j->state == JOB_QUEUED || j->state == JOB_STOPPING)
                 return false;
-        if (e && sd_event_source_get_time(e->restart_timer, &at) >= 0)
+        if (e && sd_event_source_get_time(e->restart.timer, &at) >= 0)
                 snprintf(buf, size, "%s/%u failed and starts again in %s (backoff)",
                          e->job->roles[e->role].spec->name, e->index,
                          format_duration(usec_sub(at, now_boot()), in, sizeof(in)));

@@ -51,12 +51,12 @@ static int load_node(void *userdata, const struct node_record *r) {
                 (void)addr_parse(r->address, 0, &node->address);
         node->inventory.cpus = r->cpus;
         node->inventory.memory = r->memory;
-        node->last_seen_real = r->seen_real;
-        node->joined_real = r->joined_real;
+        node->seen.real = r->seen_real;
+        node->joined.real = r->joined_real;
         if (*r->joined_from)
-                (void)addr_parse(r->joined_from, 0, &node->joined_from);
-        node->joined_by = r->joined_by;
-        node->taken_over = r->taken_over;
+                (void)addr_parse(r->joined_from, 0, &node->joined.from);
+        node->joined.by = r->joined_by;
+        node->joined.taken_over = r->taken_over;
         node->inventory.port_first = (uint16_t)r->port_first;
         node->inventory.port_last = (uint16_t)r->port_last;
         k = gpus_named(r->gpus, &node->inventory);
@@ -92,10 +92,11 @@ static void remap_gpus(struct node *node, const struct inventory *old, const str
         DL_FOREACH2 (node->executors, e, node_next) {
                 uint64_t mask = 0;
                 for (size_t i = 0; i < old->n_gpus && i < 64; i++)
-                        for (size_t k = 0; (e->gpus & (UINT64_C(1) << i)) && k < new->n_gpus &&k < 64; k++)
+                        for (size_t k = 0; (e->place.gpus & (UINT64_C(1) << i)) && k < new->n_gpus &&k < 64;
+                             k++)
                                 if (strcmp(old->gpus[i].uuid, new->gpus[k].uuid) == 0)
                                         mask |= UINT64_C(1) << k;
-                e->gpus = mask;
+                e->place.gpus = mask;
         }
 }
 
@@ -192,7 +193,7 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                 (void)orders_stop_stale_later(m, node, &u->id);
                 return;
         }
-        e->confirmed = true;
+        e->orders.confirmed = true;
         e->epoch = epoch;
         if (e->state == EXECUTOR_STOPPING)
                 (void)orders_stop_later(m, e);
@@ -227,20 +228,20 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         /* It is here: what ends below on a host that was LOST is stopped by its agent, not given up. */
         node->state = NODE_READY;
         DL_FOREACH2 (node->executors, e, node_next) {
-                e->confirmed = false;
-                e->ordered = false;
+                e->orders.confirmed = false;
+                e->orders.starting = false;
         }
         for (size_t i = 0; i < g->n_exits; i++)
                 exit_reported(m, node, g->exits + i);
         for (size_t i = 0; i < g->n_units; i++)
                 unit_reported(m, node, g->units + i, g->epochs ? g->epochs[i] : 0);
         DL_FOREACH_SAFE2 (node->executors, e, next, node_next) {
-                if (e->confirmed)
+                if (e->orders.confirmed)
                         continue;
                 if ((e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING) && !rebooted) {
                         /* Never begun there. After a reboot nobody knows: the order may have arrived before,
                          * and an attempt does not run twice. */
-                        e->confirmed = true;
+                        e->orders.confirmed = true;
                         (void)orders_start_later(m, e);
                 } else
                         lifecycle_vanished(m, e);

@@ -20,6 +20,7 @@
 #include "masterd/core/space.h"
 #include "masterd/life/savepoints.h"
 #include "masterd/relay/bundle-files.h"
+#include "masterd/relay/relay-parts.h"
 
 #define AGE_USEC (UINT64_C(30) * 86400 * USEC_PER_SEC)
 #define SWEEP_USEC (600 * USEC_PER_SEC)
@@ -52,10 +53,10 @@ static bool in_use(uint32_t uid, const char *sha256, void *userdata) {
         struct manager *m = userdata;
         struct job *j, *next;
 
-        HASH_ITER (hh, m->jobs, j, next)
-                if (j->owner == uid && !job_state_ended(j->state) && strcmp(j->bundle, sha256) == 0)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
+                if (j->owner == uid && !job_state_ended(j->state) && strcmp(j->given.bundle, sha256) == 0)
                         return true;
-        return savepoints_need(m->savepoints, uid, sha256);
+        return savepoints_need(m, uid, sha256);
 }
 
 /* ---- the end of an upload ---- */
@@ -149,7 +150,7 @@ static int finish_wait(struct bundles *b, uint32_t uid, const char *sha256, sd_b
 /* ---- calls ---- */
 
 bool bundles_have(struct manager *m, uint32_t uid, const char *sha256) {
-        return bundle_files_have(m->bundles->files, uid, sha256, now_real());
+        return bundle_files_have(m->relay->bundles->files, uid, sha256, now_real());
 }
 
 static int refuse(struct bundles *b, uint32_t uid, uint64_t size, int outcome, sd_bus_message *call) {
@@ -191,7 +192,7 @@ static int refuse(struct bundles *b, uint32_t uid, uint64_t size, int outcome, s
 }
 
 int bundles_put(struct manager *m, uint32_t uid, sd_bus_message *call) {
-        struct bundles *b = m->bundles;
+        struct bundles *b = m->relay->bundles;
         sd_bus_error error = SD_BUS_ERROR_NULL;
         struct bundle_finish finish;
         const char *sha256;
@@ -234,13 +235,13 @@ int bundles_put(struct manager *m, uint32_t uid, sd_bus_message *call) {
 static bool node_uses(const struct node *node, uint32_t uid, const char *sha256) {
         for (const struct executor *e = node->executors; e; e = e->node_next)
                 if (e->job->owner == uid && !job_state_ended(e->job->state) &&
-                    strcmp(e->job->bundle, sha256) == 0)
+                    strcmp(e->job->given.bundle, sha256) == 0)
                         return true;
         return false;
 }
 
 int bundles_serve(struct manager *m, struct node *node, sd_bus_message *call) {
-        struct bundles *b = m->bundles;
+        struct bundles *b = m->relay->bundles;
         sd_bus_message *reply = NULL;
         const char *sha256;
         uint64_t offset, size;

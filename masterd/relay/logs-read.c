@@ -14,6 +14,7 @@
 #include "masterd/link/link.h"
 #include "masterd/relay/logs-cursor.h"
 #include "masterd/relay/logs-parts.h"
+#include "masterd/relay/relay-parts.h"
 
 #define CALLS_MAX 512u
 #define CALLS_PER_CALLER_MAX 64u
@@ -83,7 +84,7 @@ static bool host_comes(const struct log_call *c) {
         struct node *node = nodes_get(&c->logs->manager->nodes, c->node);
 
         return node && !node->bulk && node->state != NODE_LOST && now_boot() - c->begun_boot < SETTLED_USEC &&
-               (node->link || now_boot() - m->ready_boot < SETTLED_USEC);
+               (node->link || now_boot() - m->serving_boot < SETTLED_USEC);
 }
 
 /* Nothing will be added to what is kept of an attempt that has ended: its host is away, or had the time to
@@ -348,7 +349,7 @@ int logs_read(struct manager *m, const struct job *j, struct node *node, const s
         const struct followed *f;
         struct log_call *c;
 
-        if (!room_for(m->logs, call))
+        if (!room_for(m->relay->logs, call))
                 return reply_errorf(
                         call, LINK_ERROR_BUSY,
                         "too many readers of logs wait already (%u, %u of one caller): try again in a moment",
@@ -364,7 +365,7 @@ int logs_read(struct manager *m, const struct job *j, struct node *node, const s
         }
         c->from = c->cursor;
         c->looker = looker;
-        c->logs = m->logs;
+        c->logs = m->relay->logs;
         c->message = sd_bus_message_ref(call);
         c->id = *id;
         c->id.job_uid = j->uid;
@@ -373,12 +374,12 @@ int logs_read(struct manager *m, const struct job *j, struct node *node, const s
         c->begun_boot = now_boot();
         c->deadline_boot = c->begun_boot + MIN(wait_usec, WAIT_MAX);
         /* An earlier attempt was perhaps elsewhere. */
-        f = followed_find(m->logs, &c->id);
+        f = followed_find(m->relay->logs, &c->id);
         if (f)
                 snprintf(c->node, sizeof(c->node), "%s", f->node);
         else if (node)
                 snprintf(c->node, sizeof(c->node), "%s", node->name);
-        DL_APPEND(m->logs->calls, c);
+        DL_APPEND(m->relay->logs->calls, c);
         step(c);
         return 1;
 }

@@ -16,6 +16,7 @@
 #include "masterd/life/arrays.h"
 #include "masterd/link/orders.h"
 #include "masterd/relay/logs-parts.h"
+#include "masterd/relay/relay-parts.h"
 
 #define FOLLOWED_MAX                                                                                         \
         2048u /* where attempts that are not the current ones told their tail; 300 bytes each                \
@@ -137,7 +138,7 @@ static struct note *note_find(struct logs *l, const struct executor_id *id) {
 }
 
 void logs_note_failure(struct manager *m, struct executor *e) {
-        struct logs *l = m->logs;
+        struct logs *l = m->relay->logs;
         struct executor_id id = executor_id_of(e);
         struct followed *f;
         struct note *n;
@@ -170,13 +171,13 @@ void logs_note_failure(struct manager *m, struct executor *e) {
 static bool element_of(struct manager *m, const struct note *n, const struct job *array) {
         const struct job *e = job_of(m, &n->id);
 
-        return e && e->array_number == array->number;
+        return e && e->element.array == array->number;
 }
 
 bool logs_awaited(struct manager *m, const struct job *j) {
         struct note *n;
 
-        DL_FOREACH (m->logs ? m->logs->notes : NULL, n)
+        DL_FOREACH (m->relay->logs ? m->relay->logs->notes : NULL, n)
                 if (n->id.job == j->number || (j->array && element_of(m, n, j)))
                         return true;
         return false;
@@ -197,7 +198,7 @@ static void tell_dropped(struct logs *l) {
 
 void logs_tail(struct manager *m, struct node *node, const struct executor_id *id, uint64_t offset,
                const void *bytes, size_t size) {
-        struct logs *l = m->logs;
+        struct logs *l = m->relay->logs;
         struct job *j = job_of(m, id);
         struct executor *e;
         struct followed *f;
@@ -244,7 +245,7 @@ void logs_forget(struct manager *m, uint32_t job) {
         struct log_task *t = log_task_new(LOG_TASK_FORGET, &(struct executor_id){ .job = job });
 
         if (t)
-                log_worker_push(m->logs->worker, t);
+                log_worker_push(m->relay->logs->worker, t);
 }
 
 /* ---- the module ---- */

@@ -10,6 +10,7 @@
 #include "lib/base/parse.h"
 #include "masterd/core/manager.h"
 #include "masterd/relay/logs.h"
+#include "masterd/relay/relay-parts.h"
 
 #define PRUNE_USEC (600 * USEC_PER_SEC)
 #define PRUNE_AGAIN_USEC USEC_PER_SEC /* while the store has more than KeepBytes= */
@@ -69,8 +70,8 @@ static int on_prune(sd_event_source *s, uint64_t usec, void *userdata) {
         prune_logs(m);
         /* As long as it becomes less. */
         (void)sd_event_source_set_time_relative(
-                s, used > m->conf.keep_bytes && used < m->pruned_used ? PRUNE_AGAIN_USEC : PRUNE_USEC);
-        m->pruned_used = used;
+                s, used > m->conf.keep_bytes && used < m->relay->pruned_used ? PRUNE_AGAIN_USEC : PRUNE_USEC);
+        m->relay->pruned_used = used;
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
@@ -78,15 +79,15 @@ void prune_soon(struct manager *m) {
         uint64_t used = store_bytes_used(m->store), due;
 
         /* It has grown since. */
-        if (used <= m->conf.keep_bytes || used <= m->pruned_used || !m->prune_timer ||
-            sd_event_source_get_time(m->prune_timer, &due) < 0 ||
+        if (used <= m->conf.keep_bytes || used <= m->relay->pruned_used || !m->relay->prune_timer ||
+            sd_event_source_get_time(m->relay->prune_timer, &due) < 0 ||
             due <= usec_add(now_boot(), PRUNE_AGAIN_USEC))
                 return;
-        m->pruned_used = UINT64_MAX;
-        (void)sd_event_source_set_time_relative(m->prune_timer, PRUNE_AGAIN_USEC);
+        m->relay->pruned_used = UINT64_MAX;
+        (void)sd_event_source_set_time_relative(m->relay->prune_timer, PRUNE_AGAIN_USEC);
 }
 
 int prune_start(struct manager *m) {
-        return sd_event_add_time_relative(m->event, &m->prune_timer, CLOCK_BOOTTIME, PRUNE_USEC, USEC_PER_SEC,
-                                          on_prune, m);
+        return sd_event_add_time_relative(m->event, &m->relay->prune_timer, CLOCK_BOOTTIME, PRUNE_USEC,
+                                          USEC_PER_SEC, on_prune, m);
 }

@@ -17,6 +17,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/link/link.h"
 #include "masterd/link/orders.h"
+#include "masterd/relay/relay-parts.h"
 
 #define SESSIONS_MAX 1024u
 #define SESSIONS_PER_USER_MAX 128u
@@ -61,7 +62,7 @@ static struct session *find(struct sessions *s, uint32_t number) {
 }
 
 static void session_free(struct session *s) {
-        HASH_DEL(s->manager->sessions->list, s);
+        HASH_DEL(s->manager->relay->sessions->list, s);
         free(s->owner);
         free(s);
 }
@@ -204,7 +205,7 @@ static int session_new(struct manager *m, const struct job *j, const struct node
 
         if (!owner)
                 return -EINVAL;
-        r = session_admit(m->sessions, q->uid, command, node->name, error);
+        r = session_admit(m->relay->sessions, q->uid, command, node->name, error);
         if (r < 0)
                 return r;
         s = calloc(1, sizeof(*s));
@@ -221,8 +222,8 @@ static int session_new(struct manager *m, const struct job *j, const struct node
         do
                 if (getrandom(&s->number, sizeof(s->number), 0) != sizeof(s->number))
                         s->number++;
-        while (s->number == 0 || find(m->sessions, s->number));
-        HASH_ADD(hh, m->sessions->list, number, sizeof(s->number), s);
+        while (s->number == 0 || find(m->relay->sessions, s->number));
+        HASH_ADD(hh, m->relay->sessions->list, number, sizeof(s->number), s);
         *ret = s;
         return 0;
 }
@@ -302,7 +303,7 @@ static int session_of(struct manager *m, const struct job *j, sd_bus_message *ca
 
         if (r < 0)
                 return r;
-        s = find(m->sessions, number);
+        s = find(m->relay->sessions, number);
         if (!s || !s->open || s->over || s->job != j->number || !sender || strcmp(sender, s->owner) != 0)
                 return sd_bus_error_setf(error, ERROR_NOT_FOUND, "You have no session %u in job %u", number,
                                          j->number);
@@ -458,10 +459,10 @@ void sessions_node_gone(struct manager *m, const struct node *node) {
         struct session *s, *next;
         char why[160];
 
-        if (!m->sessions)
+        if (!m->relay->sessions)
                 return;
         snprintf(why, sizeof(why), "the connection to %s broke", node->name);
-        HASH_ITER (hh, m->sessions->list, s, next)
+        HASH_ITER (hh, m->relay->sessions->list, s, next)
                 if (strcmp(s->node, node->name) == 0)
                         end_session(s, why);
 }
@@ -469,9 +470,9 @@ void sessions_node_gone(struct manager *m, const struct node *node) {
 void sessions_caller_gone(struct manager *m, const char *name) {
         struct session *s, *next;
 
-        if (!m->sessions)
+        if (!m->relay->sessions)
                 return;
-        HASH_ITER (hh, m->sessions->list, s, next)
+        HASH_ITER (hh, m->relay->sessions->list, s, next)
                 if (strcmp(s->owner, name) == 0 && !s->over) {
                         if (s->open) {
                                 close_agent(s);

@@ -8,6 +8,7 @@
 #include "masterd/health/frames.h"
 #include "masterd/link/orders.h"
 #include "masterd/watch/healing-parts.h"
+#include "masterd/watch/watch-parts.h"
 
 #define PER_HOST 2u
 /* Of a job, at a time, and of all of them. */
@@ -27,7 +28,7 @@ static void on_peeked(struct manager *m, struct executor *e, const struct captur
 
         if (!e)
                 return; /* its attempt is over, and what was asked with it */
-        e->peeking = 0;
+        e->watch.peeking = 0;
         if (error || !e->job->health || e->state != EXECUTOR_RUNNING)
                 return;
         k = trainer_threads(threads, n, of);
@@ -41,7 +42,7 @@ static void on_peeked(struct manager *m, struct executor *e, const struct captur
 }
 
 static bool is_asked(const struct executor *e) {
-        return e->peeking && e->peeking == e->attempt;
+        return e->watch.peeking && e->watch.peeking == e->attempt;
 }
 
 static bool is_free(const struct node *node) {
@@ -71,16 +72,16 @@ static size_t peek(struct manager *m, struct job *j, size_t most, uint64_t now_u
                 uint64_t every = 0;
                 enum health_looked what;
 
-                if (e->peeking == e->attempt || !e->node || !healing_counts(m, e, VERDICT_STRAGGLER))
+                if (e->watch.peeking == e->attempt || !e->node || !healing_counts(m, e, VERDICT_STRAGGLER))
                         continue;
                 what = health_wants_look(j->health->gang, e->role, e->index, now_usec, &every);
-                if (what == LOOK_NONE || usec_sub(now_usec, e->peeked_usec) < MAX(every, EVERY_LEAST) ||
+                if (what == LOOK_NONE || usec_sub(now_usec, e->watch.peeked_usec) < MAX(every, EVERY_LEAST) ||
                     !is_free(e->node))
                         continue;
                 if (orders_capture(m, e, what == LOOK_PLACE ? CAPTURE_PYTHON : 0, on_peeked, NULL) < 0)
                         continue;
-                e->peeking = e->attempt;
-                e->peeked_usec = now_usec;
+                e->watch.peeking = e->attempt;
+                e->watch.peeked_usec = now_usec;
                 n++;
         }
         /* With more than can be asked at once, others come first the next time. */
@@ -89,18 +90,18 @@ static size_t peek(struct manager *m, struct job *j, size_t most, uint64_t now_u
 }
 
 void healing_peek(struct manager *m, uint64_t now_usec) {
-        struct job *first = manager_job(m, m->peek_first) ?: m->jobs, *j;
+        struct job *first = manager_job(m, m->watch->peek_first) ?: m->jobs.by_number, *j;
         size_t most = PEEKS_OF_ALL;
 
-        for (j = m->jobs; j; j = j->hh.next)
+        for (j = m->jobs.by_number; j; j = j->hh.next)
                 most -= MIN(most, count_asked(j));
         j = first;
         while (j && most > 0) {
                 if (j->health && !j->health->paused && !job_state_ended(j->state))
                         most -= peek(m, j, most, now_usec);
-                j = j->hh.next ?: m->jobs;
+                j = j->hh.next ?: m->jobs.by_number;
                 if (j == first)
                         break;
         }
-        m->peek_first = j ? j->number : 0; /* whoever has had no turn is the first the next time */
+        m->watch->peek_first = j ? j->number : 0; /* whoever has had no turn is the first the next time */
 }

@@ -15,6 +15,7 @@
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
+#include "masterd/watch/watch-parts.h"
 
 #define JUDGE_EVERY (2 * USEC_PER_SEC)
 /* The kinds of the configuration are those of the engine. */
@@ -137,7 +138,7 @@ static struct health_rule resolve(const struct manager *m, const struct job *j, 
 static void rules_refresh(const struct manager *m, struct job *j) {
         struct job_health *h = j->health;
 
-        if (h->version == j->version && h->spec == j->spec)
+        if (h->version == j->change.version && h->spec == j->spec)
                 return;
         for (uint32_t i = 0; i < j->spec->n_roles; i++) {
                 struct health_rules rules;
@@ -147,12 +148,12 @@ static void rules_refresh(const struct manager *m, struct job *j) {
                 if (health_set_rules(h->gang, i, &rules) < 0)
                         return;
         }
-        h->version = j->version;
+        h->version = j->change.version;
         h->spec = j->spec;
 }
 
 bool healing_counts(const struct manager *m, const struct executor *e, enum verdict_kind k) {
-        return !e->leaving && e->state == EXECUTOR_RUNNING &&
+        return !e->leaver.leaves && e->state == EXECUTOR_RUNNING &&
                healing_action(m, e->job, e->role, k) != HEALTH_OFF;
 }
 
@@ -162,20 +163,20 @@ void healing_observe(struct manager *m, struct executor *e, uint64_t now_usec,
         struct job *j = e->job;
         struct job_health *h;
 
-        if (j->array || e->leaving || e->state != EXECUTOR_RUNNING)
+        if (j->array || e->leaver.leaves || e->state != EXECUTOR_RUNNING)
                 return;
         h = health_of(j);
         if (!h)
                 return;
         rules_refresh(m, j);
-        if (e->watched != e->attempt) {
+        if (e->watch.judged != e->attempt) {
                 struct health_facts facts = { .gpus = executor_role(e)->gpus,
                                               .cpu_milli = executor_role(e)->cpu_milli,
                                               .memory = executor_memory(e) };
 
                 if (health_join(h->gang, e->role, e->index, now_usec, &facts) < 0)
                         return;
-                e->watched = e->attempt;
+                e->watch.judged = e->attempt;
         }
         /* It waits because nothing is left to give, or nothing is there yet. */
         health_dry(h->gang, e->role, e->index, j->data && feeding_idle(e));
@@ -322,7 +323,7 @@ static void review_recalled(struct manager *m, struct job *j, uint64_t now) {
 static bool crashes(struct manager *m, const struct executor *e, struct health_verdict *v) {
         struct health_rule rule = resolve(m, e->job, e->role, VERDICT_CRASH_LOOP);
         const struct scope *scope = executor_scope(e);
-        const struct failover_history *h = scope ? &scope->history : &e->history;
+        const struct failover_history *h = scope ? &scope->history : &e->restart.history;
 
         return health_crashes(&rule, h->failures, h->n_at, h->n_failures, now_boot(), v);
 }
@@ -330,8 +331,8 @@ static bool crashes(struct manager *m, const struct executor *e, struct health_v
 void healing_failed(struct manager *m, struct executor *e) {
         struct health_verdict v;
 
-        if (e->leaving || e->job->array || e->job->state == JOB_STOPPING || job_state_ended(e->job->state) ||
-            !crashes(m, e, &v) || !health_of(e->job) ||
+        if (e->leaver.leaves || e->job->array || e->job->state == JOB_STOPPING ||
+            job_state_ended(e->job->state) || !crashes(m, e, &v) || !health_of(e->job) ||
             episode_find(e->job, e->role, e->index, VERDICT_CRASH_LOOP))
                 return;
         v.role = e->role;
@@ -371,7 +372,7 @@ void healing_judge(struct manager *m, uint64_t now_usec) {
         struct judging g = {};
         struct job *j, *next;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (j->health && !job_state_ended(j->state))
                         judge(m, j, &g, now_usec);
         healing_peek(m, now_usec);
@@ -387,12 +388,12 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 int healing_start(struct manager *m) {
-        return sd_event_add_time_relative(m->event, &m->health_timer, CLOCK_BOOTTIME, JUDGE_EVERY,
+        return sd_event_add_time_relative(m->event, &m->watch->health_timer, CLOCK_BOOTTIME, JUDGE_EVERY,
                                           100 * USEC_PER_MSEC, on_time, m);
 }
 
 void healing_stop(struct manager *m) {
-        m->health_timer = sd_event_source_disable_unref(m->health_timer);
+        m->watch->health_timer = sd_event_source_disable_unref(m->watch->health_timer);
 }
 
 /* ---- ends */
@@ -400,8 +401,8 @@ void healing_ended(struct manager *m, struct executor *e) {
         struct job *j = e->job;
         struct episode *p, *next;
 
-        e->watched = 0;
-        if (!j->health || e->leaving)
+        e->watch.judged = 0;
+        if (!j->health || e->leaver.leaves)
                 return;
         health_leave(j->health->gang, e->role, e->index);
         DL_FOREACH_SAFE (j->health->episodes, p, next)

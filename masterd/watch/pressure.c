@@ -22,7 +22,8 @@ void pressure_told(struct manager *m, struct node *node, const struct executor_i
 
         if (!e || e->node != node)
                 return;
-        if (strcmp(what, "oom") == 0 && burst_admit(&node->kills, now_boot(), EVENTS_INTERVAL, EVENTS_MAX))
+        if (strcmp(what, "oom") == 0 &&
+            burst_admit(&node->bursts.kills, now_boot(), EVENTS_INTERVAL, EVENTS_MAX))
                 record_event(
                         m, e->job, "oom-kill", e,
                         "attempt %u on %s: the kernel has killed %llu of its processes for lack of memory",

@@ -11,6 +11,7 @@
 #include "lib/wire/telemetry.h"
 #include "masterd/core/manager.h"
 #include "masterd/watch/healing.h"
+#include "masterd/watch/watch-parts.h"
 
 /* The one whose attempt that is, if it runs on that node. */
 static struct executor *executor_of(struct manager *m, const struct node *node,
@@ -21,7 +22,7 @@ static struct executor *executor_of(struct manager *m, const struct node *node,
 }
 
 static struct series_input input_of(const struct executor *e) {
-        const struct telemetry_latest *l = &e->telemetry->latest;
+        const struct telemetry_latest *l = &e->watch.telemetry->latest;
 
         return (struct series_input){ .before_usec = l->before_usec,
                                       .now_usec = l->now_usec,
@@ -33,13 +34,13 @@ static struct series_input input_of(const struct executor *e) {
 
 /* Into the history of its role; one that leaves has none any more. */
 static void remember(struct manager *m, struct executor *e, uint64_t now) {
-        struct role *role = e->leaving ? NULL : e->job->roles + e->role;
+        struct role *role = e->leaver.leaves ? NULL : e->job->roles + e->role;
         float values[_SERIES_MAX];
         struct series_input in;
 
         if (!role)
                 return;
-        if (!role->series && series_new(&m->histories, role->spec->num > 1, &role->series) < 0)
+        if (!role->series && series_new(&m->watch->histories, role->spec->num > 1, &role->series) < 0)
                 return;
         if (role->spec->num > 1)
                 series_widen(role->series);
@@ -50,12 +51,12 @@ static void remember(struct manager *m, struct executor *e, uint64_t now) {
 
 static int take(struct manager *m, struct executor *e, uint64_t boot, uint64_t now,
                 const uint64_t values[static _TELEMETRY_MAX]) {
-        struct telemetry *t = e->telemetry;
+        struct telemetry *t = e->watch.telemetry;
         struct telemetry_latest *l;
         uint64_t gpu = values[TELEMETRY_GPU_BUSY_USEC];
 
         if (!t) {
-                t = e->telemetry = calloc(1, sizeof(*t));
+                t = e->watch.telemetry = calloc(1, sizeof(*t));
                 if (!t)
                         return -ENOMEM;
                 t->gpu_busy_usec = TELEMETRY_UNKNOWN;
@@ -93,7 +94,7 @@ int telemetry_received(struct manager *m, struct node *node, sd_bus_message *mes
                 struct executor *e;
                 if (++n > TELEMETRY_SAMPLES_MAX)
                         return -EBADMSG;
-                if (!burst_admit(&node->samples, now, USEC_PER_SEC, TELEMETRY_NODE_MAX))
+                if (!burst_admit(&node->bursts.samples, now, USEC_PER_SEC, TELEMETRY_NODE_MAX))
                         return 1;
                 e = executor_of(m, node, &sample.id);
                 if (e && take(m, e, boot, now, sample.values) < 0)
@@ -103,8 +104,8 @@ int telemetry_received(struct manager *m, struct node *node, sd_bus_message *mes
 }
 
 void telemetry_ended(struct executor *e) {
-        free(e->telemetry);
-        e->telemetry = NULL;
+        free(e->watch.telemetry);
+        e->watch.telemetry = NULL;
 }
 
 void telemetry_job_ended(struct job *j) {
@@ -115,13 +116,13 @@ void telemetry_job_ended(struct job *j) {
 }
 
 const struct telemetry_latest *telemetry_of(const struct executor *e) {
-        return e->telemetry ? &e->telemetry->latest : NULL;
+        return e->watch.telemetry ? &e->watch.telemetry->latest : NULL;
 }
 
 bool telemetry_rates(const struct executor *e, float ret[static _SERIES_MAX]) {
         struct series_input in;
 
-        if (!e->telemetry) {
+        if (!e->watch.telemetry) {
                 for (size_t i = 0; i < _SERIES_MAX; i++)
                         ret[i] = NAN;
                 return false;
@@ -141,16 +142,16 @@ void telemetry_total_clear(struct telemetry_total *t) {
 
 /* What the kernel holds it to, else what its role asks for; 0: neither. */
 static double cpu_of(const struct executor *e) {
-        uint64_t limit =
-                e->telemetry ? e->telemetry->latest.now[TELEMETRY_CPU_LIMIT_USEC] : TELEMETRY_UNKNOWN;
+        uint64_t limit = e->watch.telemetry ? e->watch.telemetry->latest.now[TELEMETRY_CPU_LIMIT_USEC]
+                                            : TELEMETRY_UNKNOWN;
 
         return limit != TELEMETRY_UNKNOWN ? (double)limit / USEC_PER_SEC
                                           : (double)executor_role(e)->cpu_milli / 1000;
 }
 
 static uint64_t memory_of(const struct executor *e) {
-        uint64_t limit =
-                e->telemetry ? e->telemetry->latest.now[TELEMETRY_MEMORY_LIMIT_BYTES] : TELEMETRY_UNKNOWN;
+        uint64_t limit = e->watch.telemetry ? e->watch.telemetry->latest.now[TELEMETRY_MEMORY_LIMIT_BYTES]
+                                            : TELEMETRY_UNKNOWN;
 
         return limit != TELEMETRY_UNKNOWN ? limit : executor_memory(e);
 }
@@ -162,7 +163,7 @@ void telemetry_total_add(struct telemetry_total *t, const struct executor *e,
         bool first = t->running == 0;
 
         t->running++;
-        t->measured += e->telemetry != NULL;
+        t->measured += e->watch.telemetry != NULL;
         t->gpus += executor_role(e)->gpus;
         t->cpu = cpu > 0 && (first || t->cpu > 0) ? t->cpu + cpu : 0;
         t->memory = memory > 0 && (first || t->memory > 0) ? t->memory + memory : 0;

@@ -26,6 +26,7 @@
 #include "masterd/api/link-object.h"
 #include "masterd/core/manager.h"
 #include "masterd/fleet/liveness.h"
+#include "masterd/link/link-parts.h"
 #include "masterd/link/link.h"
 #include "masterd/queue/placement.h"
 #include "masterd/recover/recover.h"
@@ -150,11 +151,10 @@ static _Noreturn void run_master(const char *directory, uint16_t port, unsigned 
         check(placement_new(m), "placement");
         m->term = 1;
         m->cluster = SD_ID128_MAKE(11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11);
-        m->credentials = credentials[1];
+        m->link->credentials = credentials[1];
         check(recover_load(m), "store");
         check(nodes_add(&m->nodes, "n1", &node), "node");
-        m->ready_boot = now_boot();
-        m->serving = true;
+        m->serving_boot = now_boot();
         check(liveness_start(m), "clock");
         check(link_listen(m, &handlers), "port");
         submit(m, executors);

@@ -40,12 +40,10 @@ struct manager *kit_open(const char *directory) {
 
 void kit_until_durable(struct manager *m) {
         struct store_stats stats;
-        int armed = 1;
 
-        while (armed || m->batch_open || (store_get_stats(m->store, &stats), stats.queue_records > 0)) {
+        do
                 assert_true(sd_event_run(m->event, 10000) >= 0);
-                assert_true(sd_event_source_get_enabled(m->turn, &armed) >= 0);
-        }
+        while (manager_turn_waits(m) || (store_get_stats(m->store, &stats), stats.queue_records > 0));
 }
 
 /* Whether it is whole: not cut off while it was read. */
@@ -83,8 +81,7 @@ void kit_copy_store(const char *from, char to[static 64]) {
 }
 
 void kit_serve(struct manager *m) {
-        m->ready_boot = now_boot();
-        m->serving = true;
+        m->serving_boot = now_boot();
         assert_true(liveness_start(m) >= 0);
         manager_schedule(m);
         kit_until_durable(m);
@@ -161,7 +158,7 @@ void kit_exited(struct manager *m, struct executor *e, int status) {
                                  .result = "exit-code",
                                  .code = "exited",
                                  .status = status,
-                                 .stop_requested = e->stop_ordered,
+                                 .stop_requested = e->orders.stopped,
                                  .started_real = now_real(),
                                  .ended_real = now_real(),
                                  .memory_peak = UINT64_MAX,

@@ -183,8 +183,7 @@ static struct manager *open_manager(void) {
                 links[i].peer = (struct peer *)(uintptr_t)(i + 1);
                 connect_agent(m, i);
         }
-        m->ready_boot = now_boot();
-        m->serving = true;
+        m->serving_boot = now_boot();
         assert_true(liveness_start(m) >= 0);
         manager_schedule(m);
         settle(m);
@@ -489,7 +488,7 @@ static void test_many_tasks_in_few_messages(void **state) {
         settle(m);
         assert_int_equal(count(SAID_GRANT, 1), 256);
         assert_int_equal(totals(j).leased, 456);
-        assert_int_equal(j->executors[1]->n_leases, 256);
+        assert_int_equal(j->executors[1]->feed.n_leases, 256);
         assert_int_equal(j->data->n_unread, 456);
 }
 
@@ -506,7 +505,7 @@ static void test_blocks_follow(void **state) {
         for (unsigned round = 0; round < 100 && !j->data->finished; round++) {
                 struct task_progress p[100];
                 size_t n = 0;
-                for (struct task *t = e->leases; t && n < 100; t = t->lease_next)
+                for (struct task *t = e->feed.leases; t && n < 100; t = t->lease_next)
                         p[n++] = at(t->id, 100, 100, TASK_DONE);
                 done += n;
                 report(m, e, p, n, 100, 0);
@@ -517,8 +516,8 @@ static void test_blocks_follow(void **state) {
         assert_int_equal(totals(j).done, 3500);
         assert_int_equal(totals(j).acked, 350000);
         assert_int_equal(count(SAID_LAST, 0), 1);
-        assert_int_equal(e->data_wait_usec, 11);
-        assert_int_equal(e->trainer_wait_usec, 12);
+        assert_int_equal(e->feed.data_wait_usec, 11);
+        assert_int_equal(e->feed.trainer_wait_usec, 12);
 }
 
 static void test_end_of_file(void **state) {
@@ -648,7 +647,7 @@ static void test_gone(void **state) {
         assert_int_equal(said[2].task, 1);
         assert_int_equal(said[2].offset, 40);
         assert_int_equal(said[3].task, 2);
-        assert_int_equal(j->executors[0]->n_leases, 0);
+        assert_int_equal(j->executors[0]->feed.n_leases, 0);
         assert_int_equal(j->data->n_unread, 2);
 }
 
@@ -680,8 +679,8 @@ static void test_checkpoint(void **state) {
 /* ---- a new master ---- */
 
 static struct job *only_job(struct manager *m) {
-        assert_int_equal(HASH_COUNT(m->jobs), 1);
-        return m->jobs;
+        assert_int_equal(HASH_COUNT(m->jobs.by_number), 1);
+        return m->jobs.by_number;
 }
 
 static void test_restart(void **state) {
@@ -715,7 +714,7 @@ static void test_restart(void **state) {
         settle(m);
         assert_int_equal(n_said, 1); /* that it may go on */
         assert_int_equal(find(SAID_CONTROL, 0, 0)->op, FEED_CONTROL_RESUME);
-        assert_int_equal(j->executors[0]->n_leases, 1);
+        assert_int_equal(j->executors[0]->feed.n_leases, 1);
         opened(m, j->executors[1], 9); /* its tasks have been lost with the link */
         settle(m);
         assert_int_equal(count(SAID_GRANT, UINT32_MAX), 0);
@@ -793,8 +792,8 @@ static void test_restart_with_a_lost_host(void **state) {
         report(m, away, &p, 1, 0, 0);
         opened(m, away, 1);
         settle(m);
-        assert_int_equal(j->executors[2]->n_leases, 2); /* and the one that it has just been given */
-        assert_int_equal(j->executors[2]->leases->id, 6);
+        assert_int_equal(j->executors[2]->feed.n_leases, 2); /* and the one that it has just been given */
+        assert_int_equal(j->executors[2]->feed.leases->id, 6);
         assert_int_equal(count(SAID_GRANT, 2), 1);
         n_said = 0;
         report(m, j->executors[0], NULL, 0, 9, 0);
@@ -845,8 +844,8 @@ static void pass(struct manager *m, struct job *j, uint64_t usec) {
         struct executor *e;
 
         JOB_FOREACH (j, e)
-                if (e->taker.waits_usec > 0)
-                        e->taker.waits_usec -= usec;
+                if (e->feed.taker.waits_usec > 0)
+                        e->feed.taker.waits_usec -= usec;
         if (d->pending_since > 0)
                 d->pending_since -= usec;
         d->starved_look = 0;
@@ -915,7 +914,7 @@ static void test_events(void **state) {
                 char errors[100][64];
                 struct task *t;
                 size_t k = 0;
-                for (t = j->executors[0]->leases; t && k < ELEMENTSOF(p); t = t->lease_next) {
+                for (t = j->executors[0]->feed.leases; t && k < ELEMENTSOF(p); t = t->lease_next) {
                         p[k] = at(t->id, 10, 10, TASK_FAILED);
                         snprintf(errors[k], sizeof(errors[k]), "%s: not a record", t->what.path);
                         if (k % 2)
@@ -1010,7 +1009,7 @@ static void test_skip_and_retry(void **state) {
         assert_int_equal(find(SAID_CONTROL, 0, p.task)->op, FEED_CONTROL_DROP);
         assert_int_equal(totals(j).skipped, 1);
         assert_null(data_task(j->data->data, p.task));
-        assert_int_equal(j->executors[0]->n_leases, totals(j).leased);
+        assert_int_equal(j->executors[0]->feed.n_leases, totals(j).leased);
         assert_int_equal(j->data->n_unread, totals(j).leased);
 }
 

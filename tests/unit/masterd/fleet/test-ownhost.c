@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "masterd/core/manager.h"
+#include "masterd/fleet/fleet-parts.h"
 
 static struct addr at(const char *text) {
         struct addr a = {};
@@ -32,13 +33,14 @@ static void test_address(void **state) {
                 { "127.0.0.1", "", "203.0.113.1", "127.0.0.1" },
                 { "127.0.0.1", "203.0.113.1", "203.0.113.2", "127.0.0.1" },
         };
-        struct manager m = {};
+        struct fleet fleet = {};
+        struct manager m = { .fleet = &fleet };
         struct node node = {};
         char text[ADDR_TEXT_MAX];
 
         for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
                 struct addr reported = at(table[i].reported), is;
-                m.reached = at(table[i].reached);
+                fleet.reached = at(table[i].reached);
                 node.address = at(table[i].before);
                 is = ownhost_address(&m, &node, &reported);
                 assert_string_equal(addr_format(&is, text), table[i].is);

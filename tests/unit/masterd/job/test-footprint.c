@@ -67,13 +67,13 @@ static void test_job(void **state) {
         assert_int_equal(job_new(1, SD_ID128_NULL, 1000, spec_of(text), &j), 0);
         before = footprint_of_job(j);
         assert_true(before >= size_of(text));
-        free(j->cwd);
-        j->cwd = calloc(1, 1001);
-        assert_non_null(j->cwd);
-        memset(j->cwd, 'x', 1000);
+        free(j->given.cwd);
+        j->given.cwd = calloc(1, 1001);
+        assert_non_null(j->given.cwd);
+        memset(j->given.cwd, 'x', 1000);
         assert_true(footprint_of_job(j) >= before + 900);
         before = footprint_of_job(j);
-        j->array_number = 1; /* an element has its configuration together with the others */
+        j->element.array = 1; /* an element has its configuration together with the others */
         assert_int_equal(footprint_of_job(j), before - spec_bytes(j->spec));
         job_free(j);
 }

@@ -84,7 +84,7 @@ static void test_transitions(void **state) {
         assert_int_equal(j->state, JOB_SUBMITTED);
         assert_int_equal(executor_transition(e, EXECUTOR_EVENT_STARTED), -EPROTO);
         assert_int_equal(executor_again(e), -EPROTO);
-        assert_int_equal(e->restarts, 0);
+        assert_int_equal(e->restart.n, 0);
         check(j);
         for (uint32_t round = 0; round < 3; round++) {
                 executor_number(e, round + 1);
@@ -94,14 +94,14 @@ static void test_transitions(void **state) {
                 }
                 assert_int_equal(executor_again(e), 0);
                 assert_int_equal(e->state, EXECUTOR_PENDING);
-                assert_int_equal(e->restarts, round);
+                assert_int_equal(e->restart.n, round);
                 assert_int_equal(j->roles[1].restarts, round);
                 check(j);
         }
         /* What never ran was not started again. */
         e->bounced = true;
         executor_number(e, 4);
-        assert_int_equal(e->restarts, 2);
+        assert_int_equal(e->restart.n, 2);
         assert_int_equal(j->roles[1].restarts, 2);
         assert_false(e->bounced);
         executor_restore_state(e, EXECUTOR_RUNNING);

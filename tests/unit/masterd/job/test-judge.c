@@ -42,7 +42,7 @@ static uint64_t ran;
 /* The event that comes out; the fate is the executor's. */
 static enum executor_event judged(struct executor *e, enum end end, int status, char *text) {
         struct exit_report x = { .status = status,
-                                 .stop_requested = e->stop_ordered,
+                                 .stop_requested = e->orders.stopped,
                                  .started_real = 1000,
                                  .ended_real = 1000 + ran };
         static const char *const results[] = { "exit-code", "signal",   "oom-kill",
@@ -101,10 +101,10 @@ static void test_rules(void **state) {
                 struct job *j = job_of(job_rules, role_rules);
                 struct executor *e = j->executors[0];
                 e->state = EXECUTOR_RUNNING;
-                e->stop_ordered = table[i].stopped;
+                e->orders.stopped = table[i].stopped;
                 if (judged(e, table[i].end, table[i].status, text) != table[i].event ||
-                    e->fate != table[i].fate)
-                        fail_msg("%zu: %s, fate %d", i, text, e->fate);
+                    e->end.fate != table[i].fate)
+                        fail_msg("%zu: %s, fate %d", i, text, e->end.fate);
                 job_free(j);
         }
 }
@@ -126,16 +126,16 @@ static void test_memory(void **state) {
 
         e->state = EXECUTOR_RUNNING;
         assert_int_equal(judged(e, END_OOM, SIGKILL, text), EXECUTOR_EVENT_FAILED);
-        assert_int_equal(e->fate, FATE_GROWN);
+        assert_int_equal(e->end.fate, FATE_GROWN);
         assert_non_null(strstr(text, "comes back with 150M"));
         e->memory = 160 * MIB;
-        e->fate = FATE_NONE;
+        e->end.fate = FATE_NONE;
         assert_int_equal(judged(e, END_OOM, SIGKILL, text), EXECUTOR_EVENT_FAILED);
-        assert_int_equal(e->fate, FATE_NONE); /* now it is a failure */
+        assert_int_equal(e->end.fate, FATE_NONE); /* now it is a failure */
         /* By SIGKILL alone it was not the memory. */
         e->memory = 0;
         assert_int_equal(judged(e, END_SIGNAL, SIGKILL, text), EXECUTOR_EVENT_FAILED);
-        assert_int_equal(e->fate, FATE_NONE);
+        assert_int_equal(e->end.fate, FATE_NONE);
         job_free(j);
 }
 
@@ -146,7 +146,7 @@ static void test_watchdog(void **state) {
 
         e->state = EXECUTOR_RUNNING;
         assert_int_equal(judged(e, END_WATCHDOG, SIGABRT, text), EXECUTOR_EVENT_FAILED);
-        assert_int_equal(e->fate, FATE_NONE); /* it counts */
+        assert_int_equal(e->end.fate, FATE_NONE); /* it counts */
         assert_string_equal(text, "its watchdog was not fed for 1min 30s (watchdog)");
         job_free(j);
 }
@@ -168,15 +168,15 @@ static void test_ready(void **state) {
         assert_null(strstr(text, "ready"));
 
         /* One that was stopped because its agent said so. */
-        e->stop_ordered = true;
-        e->fate = FATE_NOT_READY;
+        e->orders.stopped = true;
+        e->end.fate = FATE_NOT_READY;
         (void)text_set(&e->reason, "nobody listens on port 30001");
         assert_int_equal(judged(e, END_SIGNAL, SIGTERM, text), EXECUTOR_EVENT_FAILED);
         assert_string_equal(text, "nobody listens on port 30001");
-        e->fate = FATE_SCOPE;
+        e->end.fate = FATE_SCOPE;
         assert_int_equal(judged(e, END_STATUS, 1, text), EXECUTOR_EVENT_KILLED);
         assert_int_equal(judged(e, END_STATUS, 0, text), EXECUTOR_EVENT_KILLED);
-        assert_int_equal(e->fate, FATE_SCOPE);
+        assert_int_equal(e->end.fate, FATE_SCOPE);
         job_free(j);
 }
 

@@ -41,11 +41,11 @@ static void place(struct executor *e, struct node *node, uint16_t port) {
         assert_int_equal(executor_transition(e, EXECUTOR_EVENT_PLACED), 0);
         e->node = node;
         e->attempt++;
-        free(e->ports);
-        e->ports = malloc(sizeof(port));
-        assert_non_null(e->ports);
-        e->ports[0] = port;
-        e->n_ports = 1;
+        free(e->place.ports);
+        e->place.ports = malloc(sizeof(port));
+        assert_non_null(e->place.ports);
+        e->place.ports[0] = port;
+        e->place.n_ports = 1;
         DL_APPEND2(node->executors, e, node_prev, node_next);
 }
 
@@ -111,7 +111,7 @@ static void test_follows_placement(void **state) {
         assert_true(job_membership(j) == before);
         place(w1, &n2, 2000);
         assert_true(job_membership(j) == before);
-        w1->ports[0]++;
+        w1->place.ports[0]++;
         assert_true(job_membership(j) != before);
         /* A host may come back with another address. */
         assert_int_equal(addr_parse("192.0.2.77", 0, &n2.address), 0);
@@ -136,8 +136,8 @@ static void test_sums(void **state) {
         place(b->executors[0], &n1, 4);
         place(b->executors[1], &n2, 2);
         for (uint32_t i = 0; i < 4; i++)
-                a->executors[i]->gpus = UINT64_C(1) << i;
-        b->executors[0]->gpus = UINT64_C(1) << 63;
+                a->executors[i]->place.gpus = UINT64_C(1) << i;
+        b->executors[0]->place.gpus = UINT64_C(1) << 63;
         assert_int_equal(job_memory_on_node(a->executors[0]), UINT64_C(500) << 20);
         assert_int_equal(job_memory_on_node(a->executors[3]), UINT64_C(200) << 20);
         assert_int_equal(job_memory_on_node(b->executors[0]), UINT64_C(100) << 20);

@@ -51,7 +51,7 @@ static void check(const struct job *j) {
                         e = j->roles[i].executors[k];
                         assert_ptr_equal(e, j->executors[rank]);
                         assert_ptr_equal(e->job, j);
-                        assert_false(e->leaving);
+                        assert_false(e->leaver.leaves);
                         assert_int_equal(e->role, i);
                         assert_int_equal(e->index, k);
                         assert_int_equal(e->rank, rank);
@@ -59,13 +59,13 @@ static void check(const struct job *j) {
                 }
                 assert_memory_equal(n, j->roles[i].n_state, sizeof(n));
         }
-        DL_FOREACH2 (j->leaving, e, leaving_next)
+        DL_FOREACH2 (j->leavers.list, e, leaver.next)
                 leaving++;
-        assert_int_equal(leaving, j->n_leaving);
+        assert_int_equal(leaving, j->leavers.n);
         rank = 0;
         JOB_FOREACH (j, e)
                 rank++;
-        assert_int_equal(rank, j->n_executors + j->n_leaving);
+        assert_int_equal(rank, j->n_executors + j->leavers.n);
 }
 
 static void run(struct executor *e) {
@@ -102,7 +102,7 @@ static void test_grow(void **state) {
         assert_ptr_equal(job_executor(j, "b", 0), b0);
         assert_int_equal(b0->rank, 4);
         assert_int_equal(job_executor(j, "a", 3)->state, EXECUTOR_PENDING);
-        assert_null(j->leaving);
+        assert_null(j->leavers.list);
         job_free(j);
 }
 
@@ -135,7 +135,7 @@ static void test_shrink(void **state) {
         check(j);
         run(job_executor(j, "a", 2));
         assert_int_equal(job_executor(j, "a", 2)->attempt, 2);
-        assert_int_equal(job_executor(j, "a", 2)->restarts, 0);
+        assert_int_equal(job_executor(j, "a", 2)->restart.n, 0);
         end(j->executors[0], EXECUTOR_SUCCEEDED);
         end(j->executors[1], EXECUTOR_SUCCEEDED);
         assert_int_equal(verdict(j), VERDICT_GO_ON);
@@ -155,17 +155,17 @@ static void test_roles(void **state) {
         assert_int_equal(c0->role, 1);
         assert_int_equal(c0->rank, 1);
         assert_string_equal(executor_role(b0)->name, "b"); /* of the configuration before */
-        assert_int_equal(j->n_leaving, 2);
+        assert_int_equal(j->leavers.n, 2);
         assert_ptr_equal(job_role_known(j, "b"), executor_role(b0));
         assert_null(job_role_known(j, "e"));
         /* And once more before the first have gone. */
         assert_int_equal(job_reshape(j, spec(ROLE("a", 1))), 0);
         check(j);
-        assert_int_equal(j->n_leaving, 5);
+        assert_int_equal(j->leavers.n, 5);
         assert_string_equal(executor_role(b0)->name, "b");
-        while (j->leaving)
-                job_dismiss(j->leaving);
-        assert_null(j->retired);
+        while (j->leavers.list)
+                job_dismiss(j->leavers.list);
+        assert_null(j->leavers.retired);
         check(j);
         job_free(j);
 }

@@ -17,6 +17,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/history.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/revive.h"
 #include "masterd/start.h"
@@ -73,17 +74,17 @@ static void test_reasons(void **state) {
         snprintf(text, sizeof(text), "after job %u (QUEUED)", a->number);
         assert_string_equal(ok->reason, text);
         assert_true(depend_holds_back(ok));
-        assert_false(ok->queued);
-        assert_true(a->queued);
+        assert_false(ok->queue.known);
+        assert_true(a->queue.known);
         lifecycle_stop_job(f->m, a, JOB_EVENT_KILLED, "killed");
         assert_int_equal(ok->state, JOB_KILLED);
         snprintf(text, sizeof(text), "job %u was killed, and this one was to run", a->number);
         assert_memory_equal(ok->reason, text, strlen(text));
         assert_int_equal(bad->state, JOB_QUEUED);
         assert_false(depend_holds_back(bad));
-        assert_true(bad->queued);
+        assert_true(bad->queue.known);
         assert_null(bad->reason);
-        assert_true(any->queued);
+        assert_true(any->queue.known);
         kit_until_durable(f->m);
 }
 
@@ -97,11 +98,11 @@ static void test_chain(void **state) {
         first = j = submit(f->m, NULL, NULL);
         for (uint32_t i = 0; i < n; i++)
                 j = behind(f->m, j, ":ok");
-        assert_int_equal(f->m->n_active, n + 1);
+        assert_int_equal(f->m->jobs.n_active, n + 1);
         lifecycle_stop_job(f->m, first, JOB_EVENT_KILLED, "killed");
-        assert_int_equal(f->m->n_active, 0);
+        assert_int_equal(f->m->jobs.n_active, 0);
         assert_int_equal(j->state, JOB_KILLED);
-        assert_null(f->m->dependents);
+        assert_null(f->m->life->dependents);
         kit_until_durable(f->m);
 }
 
@@ -114,15 +115,15 @@ static void test_begin(void **state) {
         j = submit(f->m, NULL, when);
         snprintf(wanted, sizeof(wanted), "begins at %s", when);
         assert_string_equal(j->reason, wanted);
-        assert_false(j->queued);
+        assert_false(j->queue.known);
         while (depend_holds_back(j))
                 assert_true(sd_event_run(f->m->event, UINT64_MAX) >= 0);
-        assert_true(now_real() >= j->begin_real);
-        assert_true(now_real() < j->begin_real + USEC_PER_SEC);
-        assert_true(j->queued);
+        assert_true(now_real() >= j->depend.begin_real);
+        assert_true(now_real() < j->depend.begin_real + USEC_PER_SEC);
+        assert_true(j->queue.known);
         assert_null(j->reason);
         j = submit(f->m, NULL, "2020-01-01T00:00:00Z");
-        assert_true(j->queued);
+        assert_true(j->queue.known);
         kit_until_durable(f->m);
 }
 
@@ -189,7 +190,7 @@ static void test_history(void **state) {
         j = make(f->m, after);
         assert_int_equal(ask(f->m, j).unknown, 0);
         submit_admit(f->m, j, NULL);
-        assert_true(j->queued);
+        assert_true(j->queue.known);
 
         snprintf(text[1], sizeof(text[1]), "%u:ok", number);
         j = make(f->m, after);

@@ -12,8 +12,10 @@
 #include "lib/base/parse.h"
 #include "masterd/admit/submit.h"
 #include "masterd/core/manager.h"
+#include "masterd/core/space-parts.h"
 #include "masterd/life/history.h"
 #include "masterd/life/holdings.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "tests/kit/masterd-kit.h"
 
@@ -136,8 +138,8 @@ static void elements(struct manager *m, uint64_t bytes_max) {
         struct job *j, *next;
         unsigned n = 0;
 
-        HASH_ITER (hh, m->jobs, j, next) {
-                if (j->array_number != 1)
+        HASH_ITER (hh, m->jobs.by_number, j, next) {
+                if (j->element.array != 1)
                         continue;
                 assert_true(!spec || j->spec == spec);
                 spec = j->spec;
@@ -162,8 +164,8 @@ static void test_array(void **state) {
         memset(env, 'A', 100000);
         env[1] = '=';
         env[100000] = 0;
-        s.env = calloc(2, sizeof(*s.env));
-        s.env[0] = env;
+        s.given.env = calloc(2, sizeof(*s.given.env));
+        s.given.env[0] = env;
         assert_true(submit_job(k->m, &s, &j, &warnings, &error) >= 0);
         submission_done(&s);
         free(warnings);
@@ -189,12 +191,12 @@ static void test_room(void **state) {
         k->m->conf.keep_free = 0;
         assert_non_null(try_submit(k->m, config, 1000, said));
 
-        k->m->memory.limit = 1 << 20;
-        k->m->memory.look_boot = 0;
+        k->m->space->limit = 1 << 20;
+        k->m->space->look_boot = 0;
         assert_null(try_submit(k->m, config, 1000, said));
         assert_non_null(strstr(said, "nearly all the memory"));
-        k->m->memory.limit = UINT64_MAX;
-        k->m->memory.look_boot = 0;
+        k->m->space->limit = UINT64_MAX;
+        k->m->space->look_boot = 0;
         assert_non_null(try_submit(k->m, config, 1000, said));
         assert_int_equal(holdings_of(k->m, 1000).jobs, 2);
         free(config);
@@ -211,9 +213,9 @@ static void test_history(void **state) {
                 assert_non_null(j);
                 lifecycle_stop_job(k->m, j, JOB_EVENT_KILLED, "killed");
                 kit_until_durable(k->m);
-                assert_true(k->m->ended_bytes <= HISTORY_BYTES);
+                assert_true(k->m->life->ended_bytes <= HISTORY_BYTES);
         }
-        assert_int_equal(k->m->n_ended, HISTORY_BYTES / (4 * MIB));
+        assert_int_equal(k->m->life->n_ended, HISTORY_BYTES / (4 * MIB));
         free(config);
 }
 

@@ -46,16 +46,16 @@ static void told(struct kit *f, struct job **victim, struct job **by) {
         requeue_preempt(f->m, *victim, (*by)->number);
         kit_until_durable(f->m);
         assert_int_equal((*victim)->state, JOB_RUNNING);
-        assert_int_equal((*victim)->leave_for, (*by)->number);
-        assert_non_null((*victim)->leave_timer);
+        assert_int_equal((*victim)->requeue.by, (*by)->number);
+        assert_non_null((*victim)->requeue.timer);
 }
 
 static void assert_stays(const struct job *j) {
         assert_int_equal(j->state, JOB_RUNNING);
-        assert_int_equal(j->leave_why, REQUEUE_NONE);
-        assert_int_equal(j->leave_for, 0);
-        assert_int_equal(j->leave_real, 0);
-        assert_null(j->leave_timer);
+        assert_int_equal(j->requeue.why, REQUEUE_NONE);
+        assert_int_equal(j->requeue.by, 0);
+        assert_int_equal(j->requeue.leave_real, 0);
+        assert_null(j->requeue.timer);
 }
 
 static void test_called_off(void **state) {
@@ -71,7 +71,7 @@ static void test_called_off(void **state) {
         kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
         victim = manager_job(f->m, 1);
         by = manager_job(f->m, number);
-        assert_int_equal(victim->leave_for, number);
+        assert_int_equal(victim->requeue.by, number);
         lifecycle_stop_job(f->m, by, JOB_EVENT_KILLED, "killed");
         kit_until_durable(f->m);
         assert_stays(victim);
@@ -85,7 +85,7 @@ static void test_called_off(void **state) {
 
         /* Has found another place. */
         requeue_preempt(f->m, victim, by->number);
-        assert_non_null(victim->leave_timer);
+        assert_non_null(victim->requeue.timer);
         kit_register_node(f->m, "n2", 2, UINT64_C(1) << 30);
         assert_int_equal(by->state, JOB_STARTING);
         assert_stays(victim);
@@ -192,12 +192,12 @@ static void test_fails_while_told(void **state) {
         kit_start_all(f->m, j);
         by = kit_submit_durable(f->m, told_config);
         requeue_preempt(f->m, j, by->number);
-        assert_true(j->leave_real > 0);
+        assert_true(j->requeue.leave_real > 0);
         kit_exited(f->m, j->executors[0], 1);
         assert_int_equal(j->attempt, 2);
-        assert_int_equal(j->leave_why, REQUEUE_NONE);
-        assert_int_equal(j->leave_real, 0);
-        assert_int_equal(j->requeues, 0);
+        assert_int_equal(j->requeue.why, REQUEUE_NONE);
+        assert_int_equal(j->requeue.leave_real, 0);
+        assert_int_equal(j->requeue.n, 0);
 }
 
 static void test_dynamic_does_not_close(void **state) {
@@ -269,7 +269,7 @@ static void test_optional_ones_are_owed_nothing(void **state) {
                                }));
         kit_start_all(f->m, j);
         assert_int_equal(kit_in_state(j, EXECUTOR_PENDING), 1);
-        j->waits_real -= UINT64_C(30) * 86400 * USEC_PER_SEC;
+        j->queue.waits_real -= UINT64_C(30) * 86400 * USEC_PER_SEC;
         queueing_changed(f->m, j);
         kit_until_durable(f->m);
         small = kit_submit_durable(
@@ -327,17 +327,17 @@ static void test_hold_keeps_the_time(void **state) {
         (void)hosts_hold_noticed(f->m, nodes_get(&f->m->nodes, "n1"), HOLD_HEALTH, "test");
         kit_exited(f->m, j->executors[0], 1);
         assert_int_equal(j->state, JOB_QUEUED);
-        slot = j->slot_real;
-        assert_true(slot > 0 && j->limit_timer);
+        slot = j->slot.since_real;
+        assert_true(slot > 0 && j->slot.timer);
         assert_int_equal(suspension_begin(f->m, j, SUSPEND_STOP, 0, text), 0);
-        assert_null(j->limit_timer);
+        assert_null(j->slot.timer);
         kit_restart(f);
         j = manager_job(f->m, 1);
-        assert_null(j->limit_timer);
+        assert_null(j->slot.timer);
         assert_non_null(strstr(j->reason, "held by"));
         assert_int_equal(suspension_end(f->m, j, 0, text), 0);
-        assert_true(j->slot_real > slot);
-        assert_non_null(j->limit_timer);
+        assert_true(j->slot.since_real > slot);
+        assert_non_null(j->slot.timer);
         kit_until_durable(f->m);
 }
 

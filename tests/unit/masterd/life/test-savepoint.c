@@ -80,8 +80,7 @@ static int setup(void **state) {
         snprintf(f->directory, sizeof(f->directory), "/tmp/test-savepoint-XXXXXX");
         assert_non_null(mkdtemp(f->directory));
         f->m = kit_open(f->directory);
-        f->m->ready_boot = now_boot();
-        f->m->serving = true;
+        f->m->serving_boot = now_boot();
         assert_true(liveness_start(f->m) >= 0);
         register_node(f);
         kit_until_durable(f->m);
@@ -474,9 +473,9 @@ static void test_refused(void **state) {
                        "inputManager.fileConfig.inputs[0].spec.pathPattern was \"/d\" and is \"/e\""));
         assert_non_null(strstr(restore(f->m, "mine", "{", OWNER).error, "1:"));
         kit_until_durable(f->m);
-        assert_int_equal(HASH_COUNT(f->m->jobs), 2); /* what was refused left nothing behind */
+        assert_int_equal(HASH_COUNT(f->m->jobs.by_number), 2); /* what was refused left nothing behind */
         assert_int_equal(savepoint_get(f->m, "mine")->readers, 0);
-        assert_int_equal(f->m->n_restoring, 0);
+        assert_int_equal(f->m->jobs.n_restoring, 0);
 
         lifecycle_stop_job(f->m, j, JOB_EVENT_KILLED, "killed");
         assert_int_equal(savepoint_create(f->m, j, "", false, OWNER, on_made, NULL, text), -ESRCH);

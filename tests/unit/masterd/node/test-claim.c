@@ -44,7 +44,7 @@ static struct addr address(const char *text) {
 }
 
 static void test_table(void **state) {
-        struct node node = { .joined_from = address("192.0.2.7") };
+        struct node node = { .joined.from = address("192.0.2.7") };
 
         for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
                 struct addr from = address(table[i].elsewhere ? "192.0.2.8:999" : "192.0.2.7:999");

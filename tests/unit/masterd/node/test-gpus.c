@@ -102,11 +102,11 @@ static void test_restart(void **state) {
         kit_register_gpus(k->m, "n1", 64, UINT64_C(64) << 30, gpus, NODE_GPUS_MAX);
         j = kit_submit_durable(k->m, config);
         kit_start_all(k->m, j);
-        assert_int_equal(j->executors[0]->gpus, UINT64_MAX);
+        assert_int_equal(j->executors[0]->place.gpus, UINT64_MAX);
         kit_restart(k);
         j = manager_job(k->m, 1);
         assert_non_null(j);
-        assert_int_equal(j->executors[0]->gpus, UINT64_MAX);
+        assert_int_equal(j->executors[0]->place.gpus, UINT64_MAX);
 
         /* The same of one that SIGKILL does not end. */
         id = (struct executor_id){

@@ -113,10 +113,10 @@ static void test_spread(void **state) {
         late = node(&n, "late", NODE_SUSPECT, 30 * USEC_PER_SEC);
         early = node(&n, "early", NODE_READY, 2 * USEC_PER_SEC);
         assert_ptr_equal(n.live_head, late);
-        assert_true(early->last_seen_boot >= late->last_seen_boot);
+        assert_true(early->seen.boot >= late->seen.boot);
         assert_ptr_equal(nodes_next_deadline(&n, SUSPECT, LOST, &when), early);
         nodes_heard(&n, early, 40 * USEC_PER_SEC, 0);
-        assert_int_equal(early->last_seen_boot, 40 * USEC_PER_SEC);
+        assert_int_equal(early->seen.boot, 40 * USEC_PER_SEC);
         assert_ptr_equal(nodes_next_deadline(&n, SUSPECT, LOST, &when), early);
         assert_int_equal(when, 40 * USEC_PER_SEC + SUSPECT);
         nodes_clear(&n);
@@ -127,8 +127,8 @@ static uint64_t slow_deadline(const struct nodes *n) {
         uint64_t best = USEC_INFINITY;
         const struct node *node;
 
-        DL_FOREACH2 (n->live_head, node, live_next)
-                best = MIN(best, node->last_seen_boot + (node->state == NODE_SUSPECT ? LOST : SUSPECT));
+        DL_FOREACH2 (n->live_head, node, seen.next)
+                best = MIN(best, node->seen.boot + (node->state == NODE_SUSPECT ? LOST : SUSPECT));
         return best;
 }
 
@@ -165,12 +165,12 @@ static void test_simulation(void **state) {
                         if (when > now)
                                 break;
                         if (due->state == NODE_SUSPECT) {
-                                assert_true(due->last_seen_boot + LOST <= now);
+                                assert_true(due->seen.boot + LOST <= now);
                                 due->state = node_next(due->state, NODE_EVENT_EXPIRED);
                                 nodes_unwatch(&n, due);
                                 lost++;
                         } else {
-                                assert_true(due->last_seen_boot + SUSPECT <= now);
+                                assert_true(due->seen.boot + SUSPECT <= now);
                                 due->state = node_next(due->state, NODE_EVENT_SILENT);
                                 suspects++;
                         }

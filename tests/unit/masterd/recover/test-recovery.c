@@ -31,6 +31,7 @@
 #include "masterd/life/change.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/history.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/requeue.h"
 #include "masterd/life/scopes.h"
@@ -81,23 +82,23 @@ static void dump_executor(FILE *f, const struct executor *e) {
                         e->gone ? " gone" : "");
                 return;
         }
-        for (uint32_t i = 0; i < e->history.n_failures; i++)
-                failures += e->history.n_at[i];
+        for (uint32_t i = 0; i < e->restart.history.n_failures; i++)
+                failures += e->restart.history.n_at[i];
         fprintf(f, "  %s/%u attempt %u %s%s%s", executor_role(e)->name, e->index, e->attempt,
                 shown_state(e->state), e->gone ? " gone" : "",
-                executor_state_holds(e->state) && e->stop_ordered ? " stop" : "");
-        fprintf(f, " restarts %u", e->restarts); /* a back-off that was over begins again */
+                executor_state_holds(e->state) && e->orders.stopped ? " stop" : "");
+        fprintf(f, " restarts %u", e->restart.n); /* a back-off that was over begins again */
         if (e->memory > 0)
                 fprintf(f, " memory %" PRIu64, e->memory);
         if (!e->gone && !executor_scope(e)) /* else nobody asks any more */
-                fprintf(f, " failures %u consecutive %u", failures, e->history.consecutive);
+                fprintf(f, " failures %u consecutive %u", failures, e->restart.history.consecutive);
         if (executor_state_holds(e->state)) {
-                fprintf(f, " on %s gpus %" PRIx64 " ports", e->node->name, e->gpus);
-                for (size_t i = 0; i < e->n_ports; i++)
-                        fprintf(f, " %u", e->ports[i]);
+                fprintf(f, " on %s gpus %" PRIx64 " ports", e->node->name, e->place.gpus);
+                for (size_t i = 0; i < e->place.n_ports; i++)
+                        fprintf(f, " %u", e->place.ports[i]);
         }
         if (executor_state_ended(e->state) && e->attempt > 0)
-                fprintf(f, " status %d: %s", e->status, e->reason ? e->reason : "");
+                fprintf(f, " status %d: %s", e->end.status, e->reason ? e->reason : "");
         fputc('\n', f);
 }
 
@@ -114,11 +115,11 @@ static void dump_scope(FILE *f, const struct scope *s) {
 }
 
 static void dump_exclusions(FILE *f, const struct job *j) {
-        if (j->n_changes > 0) /* what those did that have left is not read back */
+        if (j->change.n_notes > 0) /* what those did that have left is not read back */
                 return;
         for (unsigned i = 1; i <= NODES; i++)
-                for (size_t k = 0; k < j->exclusions.n; k++) {
-                        const struct exclusion *x = j->exclusions.hosts + k;
+                for (size_t k = 0; k < j->hosts.exclusions.n; k++) {
+                        const struct exclusion *x = j->hosts.exclusions.hosts + k;
                         if (x->node[0] == 'n' && x->node[1] == (char)('0' + i))
                                 fprintf(f, " failed on %s %u%s\n", x->node, x->n_ranks,
                                         x->until_real > 0 ? " excluded" : "");
@@ -127,7 +128,7 @@ static void dump_exclusions(FILE *f, const struct job *j) {
 
 static int by_name(const void *a, const void *b) {
         const struct executor *x = *(struct executor *const *)a, *y = *(struct executor *const *)b;
-        int c = strcmp(x->left->name, y->left->name);
+        int c = strcmp(x->leaver.role->name, y->leaver.role->name);
 
         c = c ?: (x->index > y->index) - (x->index < y->index);
         return c ?: (x->attempt > y->attempt) - (x->attempt < y->attempt);
@@ -138,23 +139,25 @@ static void dump_leaving(FILE *f, const struct job *j) {
         struct executor *list[256], *e;
         uint32_t n = 0;
 
-        DL_FOREACH2 (j->leaving, e, leaving_next)
+        DL_FOREACH2 (j->leavers.list, e, leaver.next)
                 list[n++] = e;
-        assert_int_equal(n, j->n_leaving);
+        assert_int_equal(n, j->leavers.n);
         qsort(list, n, sizeof(list[0]), by_name);
         for (uint32_t i = 0; i < n; i++)
-                fprintf(f, "  leaving %s/%u attempt %u %s on %s memory %" PRIu64 "\n", list[i]->left->name,
-                        list[i]->index, list[i]->attempt, executor_state_to_string(list[i]->state),
-                        list[i]->node->name, list[i]->left->memory);
+                fprintf(f, "  leaving %s/%u attempt %u %s on %s memory %" PRIu64 "\n",
+                        list[i]->leaver.role->name, list[i]->index, list[i]->attempt,
+                        executor_state_to_string(list[i]->state), list[i]->node->name,
+                        list[i]->leaver.role->memory);
 }
 
 static void dump_changes(FILE *f, const struct job *j) {
         fprintf(f,
                 " requeues %u asked %u requeueing %d leaves %u for %u at %d slot %d waits %d not before %d\n",
-                j->requeues, j->asked, j->requeueing, j->leave_why, j->leave_for, j->leave_real > 0,
-                j->slot_real > 0, j->waits_real > 0, j->not_before_real > 0);
-        fprintf(f, " version %" PRIu64 " attempts beyond %u limits %d: %s\n", j->version, j->attempt_base,
-                j->limits_real > 0, change_latest(j));
+                j->requeue.n, j->requeue.asked, j->requeue.begun, j->requeue.why, j->requeue.by,
+                j->requeue.leave_real > 0, j->slot.since_real > 0, j->queue.waits_real > 0,
+                j->queue.not_before_real > 0);
+        fprintf(f, " version %" PRIu64 " attempts beyond %u limits %d: %s\n", j->change.version,
+                j->leavers.attempt_base, j->change.limits_real > 0, change_latest(j));
 }
 
 static void dump_job(FILE *f, const struct job *j) {
@@ -170,19 +173,19 @@ static void dump_job(FILE *f, const struct job *j) {
                 fprintf(f, "%s\n", depend_holds_back(j) ? " held" : "");
                 return;
         }
-        if (j->array_number > 0)
-                fprintf(f, "%u[%u] %s: ", j->array_number, j->array_index, j->array_env[1]);
-        if (j->n_after > 0)
-                fprintf(f, "after %" PRIx64 "%s: ", j->after_met, depend_holds_back(j) ? " held" : "");
+        if (j->element.array > 0)
+                fprintf(f, "%u[%u] %s: ", j->element.array, j->element.index, j->element.env[1]);
+        if (j->depend.n_after > 0)
+                fprintf(f, "after %" PRIx64 "%s: ", j->depend.met, depend_holds_back(j) ? " held" : "");
         fprintf(f, "job %u %s%s%s attempt %u active %u limit %d: %s\n", j->number,
                 job_state_to_string(j->state), j->state == JOB_STOPPING ? " as " : "",
                 j->state == JOB_STOPPING ? job_event_to_string(j->verdict) : "", j->attempt, job_active(j),
-                j->limit_timer != NULL, j->reason ? j->reason : "");
+                j->slot.timer != NULL, j->reason ? j->reason : "");
         if (j->held.mode)
                 fprintf(f, " held as %u by %u since %" PRIu64 "\n", j->held.mode, j->held.by,
                         j->held.since_real);
-        for (size_t i = 0; i < j->n_avoid; i++)
-                avoids |= 1u << (j->avoid[i][1] - '0');
+        for (size_t i = 0; i < j->hosts.n_avoided; i++)
+                avoids |= 1u << (j->hosts.avoided[i][1] - '0');
         fprintf(f, " avoids %x\n", avoids);
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *r = j->roles + i;
@@ -205,7 +208,7 @@ static void dump_job(FILE *f, const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
                 assert_int_equal(e->rank, i);
-                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued &&
+                if (e->state == EXECUTOR_PENDING && !e->restart.timer && !j->queue.known &&
                     !depend_holds_back(j) && scope_may_place(e))
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
@@ -255,7 +258,7 @@ static void dump_holds(FILE *f, const struct manager *m, const struct node *node
                         s->id.job, s->id.role, s->id.index, s->id.attempt, s->cpu_milli, s->memory, s->gpus,
                         s->n_ports, s->shm, s->cpus ? s->cpus->bits[0] : 0, s->n_amounts,
                         s->n_amounts > 0 ? s->amounts[0].n : 0, s->reason);
-        DL_FOREACH (m->windows, w)
+        DL_FOREACH (maintenance_windows(m), w)
                 if (w->node == node)
                         fprintf(f, " window %" PRIu64 " to %" PRIu64 " '%s'\n", w->from_real, w->to_real,
                                 w->reason);
@@ -298,20 +301,20 @@ static char *dump(struct manager *m) {
         uint32_t active = 0, ended = 0;
         FILE *f = open_memstream(&text, &size);
 
-        HASH_SORT(m->jobs, job_order);
+        HASH_SORT(m->jobs.by_number, job_order);
         HASH_SORT(m->nodes.by_name, node_order);
-        HASH_ITER (hh, m->jobs, j, j_next)
+        HASH_ITER (hh, m->jobs.by_number, j, j_next)
                 if (job_state_ended(j->state))
                         ended++;
                 else {
-                        active += j->array_number == 0;
+                        active += j->element.array == 0;
                         dump_job(f, j);
                 }
         HASH_ITER (hh, m->nodes.by_name, node, node_next)
                 dump_node(f, m, node);
         fclose(f);
-        assert_int_equal(active, m->n_active);
-        assert_int_equal(ended, m->n_ended);
+        assert_int_equal(active, m->jobs.n_active);
+        assert_int_equal(ended, m->life->n_ended);
         return text;
 }
 
@@ -328,7 +331,7 @@ static struct manager *check(struct manager *m, char directory[static 64], bool 
         char *before, *after;
 
         /* Progress may be lost in a crash for as long as nobody was told that it is known: not so here. */
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (!job_state_ended(j->state))
                         feeding_changed(m, j);
         kit_until_durable(m);
@@ -402,7 +405,7 @@ static struct executor *some_executor(struct manager *m, bool (*wanted)(const st
         struct job *j, *next;
         uint32_t n = 0;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 JOB_FOREACH (j, e)
                         if (wanted(e) && dice(++n) == 0)
                                 found = e;
@@ -418,7 +421,7 @@ static bool ordered(const struct executor *e) {
 }
 
 static bool backs_off(const struct executor *e) {
-        return e->restart_timer;
+        return e->restart.timer;
 }
 
 static bool fed(const struct executor *e) {
@@ -430,7 +433,7 @@ static struct job *some_job(struct manager *m, bool with_data) {
         struct job *found = NULL, *j, *next;
         uint32_t n = 0;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (!job_state_ended(j->state) && (!with_data || j->data) && dice(++n) == 0)
                         found = j;
         return found;
@@ -452,7 +455,7 @@ static void exited(struct manager *m, struct executor *e, int status, int64_t sk
                                  .result = "exit-code",
                                  .code = "exited",
                                  .status = status,
-                                 .stop_requested = e->stop_ordered,
+                                 .stop_requested = e->orders.stopped,
                                  .started_real = (uint64_t)((int64_t)now_real() + skew),
                                  .ended_real = (uint64_t)((int64_t)now_real() + skew),
                                  .memory_peak = UINT64_MAX,
@@ -724,7 +727,7 @@ static void submit_after(struct manager *m) {
         struct job *j, *next;
         size_t n = 0;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (n < 2 && dice(8) == 0) {
                         snprintf(text, sizeof(text), "%u%s", j->number,
                                  conditions[dice(ELEMENTSOF(conditions))]);
@@ -737,7 +740,7 @@ static void submit_after(struct manager *m) {
 static void rerun(struct manager *m) {
         struct job *j, *next;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (j->array && (j->state == JOB_FAILED || j->state == JOB_KILLED)) {
                         assert_int_equal(arrays_again(m, j, 1000), 0);
                         return;
@@ -800,6 +803,7 @@ static void held(struct manager *m, struct node *node) {
                                .grace_usec = dice(2) ? UINT64_MAX : USEC_PER_SEC,
                                .then = (enum hold_then)dice(_HOLD_THEN_MAX) };
         char text[256];
+        struct window *w;
         struct job *j;
 
         switch (dice(8)) {
@@ -826,8 +830,8 @@ static void held(struct manager *m, struct node *node) {
                 (void)maintenance_run(m, now_real());
                 break;
         case 5:
-                if (m->windows)
-                        (void)maintenance_cancel(m, m->windows->node, m->windows->from_real);
+                if ((w = maintenance_windows(m)))
+                        (void)maintenance_cancel(m, w->node, w->from_real);
                 break;
         default: /* nearly always at last, or nothing would run anywhere */
                 for (int i = 0; i < _HOLD_MAX; i++)
@@ -855,13 +859,14 @@ static void end_back_off(struct manager *m, struct job *j) {
 static const char *step(struct manager *m) {
         char text[SUSPENSION_TEXT_MAX], said[REQUEUE_TEXT_MAX];
         struct executor *e;
+        struct window *w;
         struct job *j;
         static const int statuses[] = { 0, 0, 0, 0, 1, 1, 3, 4, 5, 6, 7, 75, 137, 137 };
         unsigned i = dice(NODES);
 
         switch (dice(34)) {
         case 31:
-                if ((e = some_executor(m, holds)) && !e->left)
+                if ((e = some_executor(m, holds)) && !e->leaver.role)
                         exited(m, e, 75, 0);
                 return "asks to be requeued";
         case 32:
@@ -870,7 +875,7 @@ static const char *step(struct manager *m) {
                 return "preempt";
         case 33:
                 if ((j = some_job(m, false)) && requeue_person(m, j, 1000, "", said) >= 0 && dice(2) &&
-                    j->leave_timer)
+                    j->requeue.timer)
                         requeue_time(m, j); /* the time is over */
                 return "requeue";
         case 24 ... 26:
@@ -885,19 +890,19 @@ static const char *step(struct manager *m) {
                 held(m, node_at(m, i));
                 return "hold";
         case 23:
-                while (m->windows)
-                        (void)maintenance_cancel(m, m->windows->node, m->windows->from_real);
+                while ((w = maintenance_windows(m)))
+                        (void)maintenance_cancel(m, w->node, w->from_real);
                 for (i = 0; i < NODES; i++)
                         for (int k = 0; k < _HOLD_MAX; k++)
                                 (void)hosts_release(m, node_at(m, i), (enum hold_cause)k, "all is well");
                 return "release";
         case 27:
-                if (m->n_active < 12)
+                if (m->jobs.n_active < 12)
                         (void)kit_submit(m, configs[1],
                                          json_pack("{s:s}", "array", dice(2) ? "0-8%3" : "1,5-40:5"));
                 return "submit an array";
         case 28 ... 29:
-                if (m->n_active < 12)
+                if (m->jobs.n_active < 12)
                         submit_after(m);
                 return "submit with after";
         case 30:
@@ -910,7 +915,7 @@ static const char *step(struct manager *m) {
                         (void)suspension_end(m, j, 0, text);
                 return "suspend or resume";
         case 0:
-                if (m->n_active < 12)
+                if (m->jobs.n_active < 12)
                         (void)submit(m, configs[dice(ELEMENTSOF(configs))]);
                 return "submit";
         case 1 ... 3:
@@ -928,7 +933,7 @@ static const char *step(struct manager *m) {
                 return "exit";
         case 8:
                 if ((e = some_executor(m, backs_off))) {
-                        e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
+                        e->restart.timer = sd_event_source_disable_unref(e->restart.timer);
                         placement_enqueue(m, e->job);
                         kit_until_durable(m);
                 }

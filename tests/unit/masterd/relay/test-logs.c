@@ -19,10 +19,12 @@
 #include "masterd/core/space.h"
 #include "masterd/feed/feeding.h"
 #include "masterd/life/arrays.h"
+#include "masterd/life/savepoints.h"
 #include "masterd/link/link.h"
 #include "masterd/link/orders.h"
 #include "masterd/relay/bundles.h"
 #include "masterd/relay/logs.h"
+#include "masterd/relay/relay-parts.h"
 
 static const sd_id128_t uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b, 0c, 0d, 0e, 0f, 10);
 
@@ -30,6 +32,7 @@ static const sd_id128_t uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 
 
 struct world {
         struct manager m;
+        struct relay_state relay;
         struct job job;
         struct job_spec spec;
         struct role_spec role_spec;
@@ -100,6 +103,9 @@ void record_event(struct manager *m, struct job *j, const char *kind, const stru
         va_start(ap, format);
         vsnprintf(world->first_error_event, sizeof(world->first_error_event), format, ap);
         va_end(ap);
+}
+bool savepoints_need(const struct manager *m, uint32_t owner, const char *bundle) {
+        return false;
 }
 void arrays_first_error(struct manager *m, const struct job *j) {
 }
@@ -215,6 +221,7 @@ static int setup(void **state) {
         };
         w->looker = LOOKER_NONE;
         w->m.up = &upcalls;
+        w->m.relay = &w->relay;
         w->node.name = (char *)"n1";
         w->node.executors = &w->executor;
         connect_pair(w->m.event, &w->server, &w->client);
@@ -222,16 +229,16 @@ static int setup(void **state) {
         assert_true(sd_bus_add_object_vtable(w->server, NULL, "/t", "t.t", master_vtable, w) >= 0);
         assert_true(sd_bus_add_object_vtable(w->agent_of_agent, NULL, LINK_PATH, LINK_INTERFACE, agent_vtable,
                                              w) >= 0);
-        assert_int_equal(logs_new(&w->m, &w->m.logs), 0);
-        assert_int_equal(bundles_new(&w->m, &w->m.bundles), 0);
+        assert_int_equal(logs_new(&w->m, &w->relay.logs), 0);
+        assert_int_equal(bundles_new(&w->m, &w->relay.bundles), 0);
         return 0;
 }
 
 static int teardown(void **state) {
         struct world *w = world;
 
-        logs_free(w->m.logs);
-        bundles_free(w->m.bundles);
+        logs_free(w->relay.logs);
+        bundles_free(w->relay.bundles);
         sd_bus_close_unref(w->server);
         sd_bus_close_unref(w->client);
         sd_bus_close_unref(w->agent_side);
@@ -487,7 +494,7 @@ static void test_bundle(void **state) {
         /* Only for a node with an executor of such a job. */
         get(sha256);
         assert_string_equal(world->error, LINK_ERROR_REFUSED);
-        strcpy(world->job.bundle, sha256);
+        strcpy(world->job.given.bundle, sha256);
         get(sha256);
         assert_string_equal(world->error, "");
         assert_int_equal(world->put_next, 11);

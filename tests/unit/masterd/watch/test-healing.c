@@ -155,7 +155,7 @@ static void test_restart_all(void **state) {
         assert_int_equal(kit_in_state(j, EXECUTOR_RUNNING), 3);
         for (uint32_t i = 0; i < 3; i++) {
                 assert_int_equal(j->executors[i]->attempt, 2);
-                assert_int_equal(j->executors[i]->history.n_failures, 0); /* no fault of theirs */
+                assert_int_equal(j->executors[i]->restart.history.n_failures, 0); /* no fault of theirs */
         }
         live(f->m, j, &now, 30, all_work);
         assert_null(j->health->episodes);

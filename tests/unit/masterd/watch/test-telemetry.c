@@ -24,6 +24,7 @@
 #include "masterd/link/link.h"
 #include "masterd/link/orders.h"
 #include "masterd/watch/pressure.h"
+#include "masterd/watch/watch-parts.h"
 #include "tests/kit/masterd-kit.h"
 
 struct fixture {
@@ -150,7 +151,7 @@ static void test_taken(void **state) {
                     fabsf(rates[SERIES_CPU_SHARE] - 0.25f) < 1e-3f);
         assert_int_equal(sample_gpu_used(e), 600);
         assert_non_null(j->roles[0].series);
-        assert_true(f->m->histories.bytes > 0);
+        assert_true(f->m->watch->histories.bytes > 0);
 
         /* Its end is the end of that; the job's of the histories. */
         exit_reported(f->m, e->node,
@@ -183,7 +184,7 @@ static void test_taken(void **state) {
         kit_until_durable(f->m);
         assert_int_equal(j->state, JOB_KILLED);
         assert_null(j->roles[0].series);
-        assert_int_equal(f->m->histories.bytes, 0);
+        assert_int_equal(f->m->watch->histories.bytes, 0);
 }
 
 /* What a host says beyond what it can have to say is not looked at, and it is read more slowly. */
@@ -200,7 +201,7 @@ static void test_too_much(void **state) {
                         .job_uid = { .qwords = { 1, i + 1 } }, .job = 1, .role = "w", .attempt = 1
                 };
         assert_int_equal(tell(f, "n1", USEC_PER_SEC, ids, TELEMETRY_SAMPLES_MAX + 1, values), -EBADMSG);
-        f->m->nodes.by_name->samples.since = 0;
+        f->m->nodes.by_name->bursts.samples.since = 0;
         for (unsigned i = 0; i < 4; i++)
                 held += tell(f, "n1", USEC_PER_SEC + i, ids, TELEMETRY_SAMPLES_MAX, values) == 1;
         assert_in_range(held, 1, 2); /* the clock may have gone on by a second in between */
@@ -224,16 +225,16 @@ static void test_cost(void **state) {
         for (size_t i = 0; i < _TELEMETRY_MAX; i++)
                 values[i] = 1000 + i;
         assert_int_equal(tell(f, "n1", USEC_PER_SEC, ids, j->n_executors, values), 0);
-        f->m->nodes.by_name->samples.since = 0;
+        f->m->nodes.by_name->bursts.samples.since = 0;
         m = message(f, 6 * USEC_PER_SEC, ids, j->n_executors, values);
         begin = now_boot();
         assert_int_equal(telemetry_received(f->m, f->m->nodes.by_name, m), 0);
         took = now_boot() - begin;
         sd_bus_message_unref(m);
         print_message("%zu bytes an executor, %zu bytes of the role's history, %" PRIu64 " ns a sample\n",
-                      sizeof(struct telemetry), f->m->histories.bytes, took * 1000 / j->n_executors);
+                      sizeof(struct telemetry), f->m->watch->histories.bytes, took * 1000 / j->n_executors);
         assert_true(sizeof(struct telemetry) <= 1024);
-        assert_true(f->m->histories.bytes <= 28 << 10);
+        assert_true(f->m->watch->histories.bytes <= 28 << 10);
         free(ids);
 }
 

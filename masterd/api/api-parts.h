@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of api share: who calls, and what is known and counted of callers. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+struct api {
+        struct callers *callers; /* NULL: not connected to the bus, or not any more; so are these: */
+        struct audit *audit;
+        struct people *people; /* users' names and groups */
+        struct quota *quota;   /* what users have under way */
+
+        const sd_bus_message *known_for; /* the call in hand has waited for its people (looking.c) */
+        uint32_t backup_uid;             /* of primus-backup.service */
+        bool backup_uid_known;
+};

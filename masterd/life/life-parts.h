@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of life share: what is known beside the jobs themselves. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct life {
+        struct job *ended; /* history.c: finished jobs that are in memory still, oldest first */
+        uint32_t n_ended, n_ended_executors;
+        uint64_t ended_bytes;
+        struct dependents *dependents; /* depend.c: by the job that is waited for */
+        struct job *settling; /* depend.c: have ended, and those that wait for them are not told yet */
+        struct job **settling_end;
+        struct array_owner *array_owners; /* arrays.c */
+        struct savepoint *savepoints;     /* savepoints.c: by name, oldest first */
+};

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes and frees the state of watch. */
+#include "masterd/watch/watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "masterd/core/manager.h"
+#include "masterd/watch/healing.h"
+#include "masterd/watch/telemetry.h"
+#include "masterd/watch/watch-parts.h"
+
+int watch_new(struct manager *m) {
+        m->watch = calloc(1, sizeof(*m->watch));
+        if (!m->watch)
+                return -ENOMEM;
+        m->watch->histories.max = TELEMETRY_HISTORY_MAX;
+        return 0;
+}
+
+void watch_free(struct manager *m) {
+        if (!m->watch)
+                return;
+        healing_stop(m);
+        free(m->watch);
+        m->watch = NULL;
+}
