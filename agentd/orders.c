@@ -17,7 +17,7 @@
 #include "agentd/session/sessions.h"
 #include "agentd/unit/systemd.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/admission.h"
 #include "lib/wire/skip.h"
 

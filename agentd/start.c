@@ -34,7 +34,7 @@
 #include "lib/base/exit.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/base/worker.h"
 
 /* Kept for the host itself where MemoryReserve= says nothing. */

@@ -11,7 +11,6 @@
 
 #include "lib/base/cpulist.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"

@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/labels.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/unit/ports-range.h"

@@ -11,7 +11,6 @@
 #include "lib/base/cpulist.h"
 #include "lib/base/file.h"
 #include "lib/base/labels.h"
-#include "lib/base/parse.h"
 
 #define WORDS 16u
 

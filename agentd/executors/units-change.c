@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agentd/executors/units-internal.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 
 /* ---- limits ---- */
 

@@ -11,7 +11,8 @@
 
 #include "agentd/executors/units-internal.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/output.h"
 
 #define LOOK_USEC (250 * USEC_PER_MSEC)

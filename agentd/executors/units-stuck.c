@@ -6,7 +6,6 @@
 
 #include "agentd/executors/units-internal.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
 
 #define NAMED_MAX 3u /* processes that are named */
 

@@ -10,6 +10,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/linkstate.h"
 
 #define SETTLE_MAX (15 * 60 * USEC_PER_SEC)

@@ -11,7 +11,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/wire/authority.h"
 
 #define MASTER_PORT 7747

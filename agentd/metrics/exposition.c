@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 /* What a page begins with; it grows by halves. */
 #define FIRST_SIZE (32u << 10)

@@ -337,8 +337,8 @@ static void find_inside(struct sockets *s) {
 }
 
 static void count(struct unit *u, const struct connection *c, const struct connection *before) {
-        u->received += usec_sub(c->received, before ? before->received : 0);
-        u->acked += usec_sub(c->acked, before ? before->acked : 0);
+        u->received += sub_sat(c->received, before ? before->received : 0);
+        u->acked += sub_sat(c->acked, before ? before->acked : 0);
         u->retransmits += c->retransmits - (before ? MIN(before->retransmits, c->retransmits) : 0);
         u->connections++;
         u->unread += c->unread;

@@ -8,7 +8,6 @@
 #include "lib/base/audit.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/wire/skip.h"
 
 /* Beside each other for one user: each is a process. */

@@ -10,7 +10,7 @@
 #include "agentd/session/sessions-internal.h"
 #include "agentd/unit/systemd.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 void session_refuse(struct session *s, const char *error, const char *format, ...) {
         _cleanup_free_ char *text = NULL;

@@ -12,8 +12,8 @@
 #include "lib/base/audit.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/skip.h"
 
 #define SESSIONS_MAX 256u

@@ -10,10 +10,11 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/base/unitname.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/ours.h"
 
 #define HOOKS_DIR PRIMUS_SYSCONFDIR "/hooks"
@@ -208,7 +209,6 @@ static void start_next(struct hooks *h) {
 int hooks_run(struct hooks *h, const char *name, const char *instance, char *const *env, uint32_t job,
               hook_handler handler, void *userdata) {
         struct run *r = calloc(1, sizeof(*r));
-        size_t n = 0;
 
         if (!r)
                 return -ENOMEM;
@@ -218,13 +218,7 @@ int hooks_run(struct hooks *h, const char *name, const char *instance, char *con
         snprintf(r->unit, sizeof(r->unit), HOOK_UNIT_PREFIX "%s-%s-%llu.%llu.service", name, instance,
                  (unsigned long long)(now_boot() / USEC_PER_MSEC), (unsigned long long)++h->count);
         DL_APPEND(h->runs, r);
-        while (env && env[n])
-                n++;
-        r->env = calloc(n + 1, sizeof(*r->env));
-        for (size_t i = 0; r->env && i < n; i++)
-                if (!(r->env[i] = strdup(env[i])))
-                        break;
-        if (!r->env || (n > 0 && !r->env[n - 1])) {
+        if (strings_copy(env, strings_count(env), &r->env) < 0) {
                 run_free(r);
                 return -ENOMEM;
         }

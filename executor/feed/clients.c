@@ -9,7 +9,6 @@
 #include <utlist.h>
 
 #include "executor/feed/feed-internal.h"
-#include "lib/base/parse.h"
 #include "lib/base/unitname.h"
 
 #define RECEIVE_TURN 64u      /* packets of one client before others get a turn */

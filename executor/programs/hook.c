@@ -15,6 +15,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 
 #define HOOKS_DIR PRIMUS_SYSCONFDIR "/hooks"

@@ -11,6 +11,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define COMMIT_EVERY USEC_PER_SEC
 #define NOTHING UINT64_MAX

@@ -11,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define DEPTH_MAX 16u
 #define NAME_MAX_BYTES 64u

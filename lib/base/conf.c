@@ -11,7 +11,9 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/conf-file.h"
 #include "lib/base/log.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define DROPINS_MAX 1024
 #define CONF_SECTION_MAX 50u

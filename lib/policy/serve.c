@@ -21,29 +21,18 @@ void serve_policy_done(struct serve_policy *p) {
         *p = (struct serve_policy){};
 }
 
-static char **copy_names(char *const *names) {
-        size_t n = 0;
-        char **copy;
-
-        while (names[n])
-                n++;
-        copy = calloc(n + 1, sizeof(*copy));
-        for (size_t i = 0; copy && i < n; i++)
-                if (!(copy[i] = strdup(names[i]))) {
-                        strings_free(copy);
-                        return NULL;
-                }
-        return copy;
+/* Of no list none. */
+static int copy_names(char *const *names, char ***ret) {
+        return names ? strings_copy(names, strings_count(names), ret) : 0;
 }
 
 int serve_policy_copy(struct serve_policy *ret, const struct serve_policy *p) {
         struct serve_policy copy = *p;
 
-        copy.allow_users = p->allow_users ? copy_names(p->allow_users) : NULL;
-        copy.allow_groups = p->allow_groups ? copy_names(p->allow_groups) : NULL;
-        copy.deny_users = p->deny_users ? copy_names(p->deny_users) : NULL;
-        if ((p->allow_users && !copy.allow_users) || (p->allow_groups && !copy.allow_groups) ||
-            (p->deny_users && !copy.deny_users)) {
+        copy.allow_users = copy.allow_groups = copy.deny_users = NULL;
+        if (copy_names(p->allow_users, &copy.allow_users) < 0 ||
+            copy_names(p->allow_groups, &copy.allow_groups) < 0 ||
+            copy_names(p->deny_users, &copy.deny_users) < 0) {
                 serve_policy_done(&copy);
                 *ret = (struct serve_policy){};
                 return -ENOMEM;

@@ -12,7 +12,8 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
+#include "lib/base/utf8.h"
 
 #define SERIAL_BYTES 16u
 #define REQUEST_MAX 8192u

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
 #include "lib/wire/messages-parts.h"
 #include "lib/wire/skip.h"
 

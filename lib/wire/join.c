@@ -10,7 +10,8 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/join-wire.h"
 #include "lib/wire/tls.h"
 

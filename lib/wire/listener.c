@@ -9,7 +9,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/wire/join-wire.h"
 #include "lib/wire/join.h"
 #include "lib/wire/peer-internal.h"

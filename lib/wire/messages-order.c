@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/base/strv.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/messages-parts.h"
 
 #define ORDER_FIELDS LINK_ID_SIGNATURE "yuaayayaayasa(say)tttuasasaqttsssuayb"

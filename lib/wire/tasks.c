@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 /* As they lie in the array, every number little-endian; the text and a NUL follow. An empty error has
  * neither. */

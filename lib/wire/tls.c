@@ -12,7 +12,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/wire/authority.h"
 
 #define PRIORITY                                                                                             \

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/health/internal.h"
 
 static void number(struct health_verdict *v, const char *name, uint64_t value) {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/health/internal.h"
 
 /* An end by lack of memory is news for so long. */

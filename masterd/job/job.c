@@ -8,8 +8,8 @@
 #include <utlist.h>
 
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/base/utf8.h"
 #include "masterd/job/array.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 
 #define EXIT_REQUEUE_DEFAULT 75 /* EX_TEMPFAIL: "try again later" */
 

@@ -11,8 +11,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/base/utf8.h"
 
 /* JOINING is 0; nothing goes back to it. */
 static const uint8_t table[_NODE_STATE_MAX][_NODE_EVENT_MAX] = {
@@ -98,14 +98,6 @@ struct node *nodes_get(struct nodes *n, const char *name) {
 
 /* ---- labels ---- */
 
-static size_t labels_count(char *const *list) {
-        size_t n = 0;
-
-        while (list && list[n])
-                n++;
-        return n;
-}
-
 static bool label_has_key(const char *label, const char *key, size_t n) {
         return strncmp(label, key, n) == 0 && label[n] == '=';
 }
@@ -131,7 +123,7 @@ static int by_text(const void *a, const void *b) {
 }
 
 int node_set_label(struct node *node, const char *key, const char *value) {
-        size_t n = labels_count(node->set_labels), l = strlen(key), i = 0;
+        size_t n = strings_count(node->set_labels), l = strlen(key), i = 0;
         char *text = NULL, **bigger;
 
         while (i < n && !label_has_key(node->set_labels[i], key, l))
@@ -174,7 +166,7 @@ static bool set_by_people(const struct node *node, const char *label) {
 }
 
 int node_merge_labels(struct node *node, char *const *agent) {
-        char **merged = calloc(labels_count(agent) + labels_count(node->set_labels) + 1, sizeof(*merged));
+        char **merged = calloc(strings_count(agent) + strings_count(node->set_labels) + 1, sizeof(*merged));
         size_t n = 0;
         bool whole = merged;
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "masterd/spec/env-text.h"
 #include "masterd/spec/schema.h"
 

@@ -13,8 +13,9 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/base/unitname.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/files.h"
 
 int environment_format(char *const *env, char **ret, size_t *ret_size, const char **ret_bad) {

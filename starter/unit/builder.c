@@ -8,9 +8,9 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/files.h"
 #include "lib/unit/identity.h"
 #include "lib/unit/output.h"

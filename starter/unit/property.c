@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/try.h"
+#include "lib/base/utf8.h"
 
 static int append_text(sd_bus_message *m, const char *name, const char *value) {
         if (text_is_setting(value))
