@@ -106,7 +106,7 @@ static void close_in(struct hold *h) {
         keeper_let_go(&h->keeper);
 }
 
-static int start(struct hold *h, const struct session_size *size) {
+static int start_command(struct hold *h, const struct session_size *size) {
         int r;
 
         if (h->command.pid > 0)
@@ -327,7 +327,7 @@ static bool on_hello(struct hold *h, const uint8_t *data, size_t size) {
         h->greeted = true;
         h->lost_at = 0;
         s = (struct session_size){ le16toh(hello.size.rows), le16toh(hello.size.columns) };
-        if (start(h, &s) != 0) {
+        if (start_command(h, &s) != 0) {
                 h->broken = h->left = true;
                 return true;
         }
@@ -552,7 +552,7 @@ static _Noreturn void end_like(const struct hold *h) {
         exit(WEXITSTATUS(h->status));
 }
 
-static int prepare(struct hold *h) {
+static int prepare_hold(struct hold *h) {
         /* Faults of our own. All else may be a signal that the job asks for, and must not end us. */
         static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
         struct sockaddr_un address;
@@ -590,14 +590,14 @@ int stdio_hold(const struct stdio_options *o) {
 
         h.options = o;
         h.out_over = !o->pty;
-        r = prepare(&h);
+        r = prepare_hold(&h);
         if (r < 0)
                 return stdio_fail(
                         r == -EINVAL ? "the standard input of this job came from a 'primusctl run' that is "
                                        "over; run it anew"
                                      : "cannot wait for the standard input",
                         r);
-        if (o->may_leave && !o->pty && (r = start(&h, NULL)) != 0)
+        if (o->may_leave && !o->pty && (r = start_command(&h, NULL)) != 0)
                 return r;
         if (!o->may_leave || o->pty)
                 h.lost_at = now_msec() + LOST_MSEC;

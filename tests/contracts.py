@@ -149,7 +149,7 @@ def settings_are_complete(daemon, file):
 
 
 settings_are_complete("masterd", "masterd/conf/conf.c")
-settings_are_complete("agentd", "agentd/core/conf.c")
+settings_are_complete("agentd", "agentd/core/settings.c")
 
 # What every service has at least; one that cannot says why in a comment, by the setting's name.
 LEAST = ("CapabilityBoundingSet", "LockPersonality", "NoNewPrivileges", "PrivateMounts", "PrivateTmp", "PrivateDevices", "ProtectClock",

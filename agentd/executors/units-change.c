@@ -28,7 +28,7 @@ void limitings_free(struct units *u) {
                 limiting_free(u->limiting);
 }
 
-static void answer(struct limiting *l, const char *error, const char *text) {
+static void answer_limit(struct limiting *l, const char *error, const char *text) {
         l->handler(error, text, l->userdata);
         limiting_free(l);
 }
@@ -36,7 +36,7 @@ static void answer(struct limiting *l, const char *error, const char *text) {
 static void on_set(sd_bus_message *reply, void *userdata) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
 
-        answer(userdata, error ? LINK_ERROR_REFUSED : NULL, error ? error->message : NULL);
+        answer_limit(userdata, error ? LINK_ERROR_REFUSED : NULL, error ? error->message : NULL);
 }
 
 /* Whether any of the slice's limits is to be wider than the slice was told. */
@@ -80,7 +80,7 @@ static void on_memory(sd_bus_message *reply, void *userdata) {
         int r;
 
         if (!e || e->state >= EXECUTOR_STOPPING) {
-                answer(l, LINK_ERROR_UNKNOWN, "it has ended");
+                answer_limit(l, LINK_ERROR_UNKNOWN, "it has ended");
                 return;
         }
         /* UINT64_MAX: without a controller nobody counts. */
@@ -91,16 +91,16 @@ static void on_memory(sd_bus_message *reply, void *userdata) {
                 snprintf(text, sizeof(text), "%s/%u on %s uses %s now, more than %s", e->id.role, e->id.index,
                          l->units->options.node, format_size(bytes, used, sizeof(used)),
                          format_size(l->limits.memory_max, limit, sizeof(limit)));
-                answer(l, LINK_ERROR_REFUSED, text);
+                answer_limit(l, LINK_ERROR_REFUSED, text);
                 return;
         }
         if (l->limits.check) {
-                answer(l, NULL, NULL);
+                answer_limit(l, NULL, NULL);
                 return;
         }
         r = set(l, e);
         if (r < 0)
-                answer(l, LINK_ERROR_REFUSED, strerror(-r));
+                answer_limit(l, LINK_ERROR_REFUSED, strerror(-r));
 }
 
 int units_set_limits(struct units *u, const struct executor_id *id, const struct unit_limits *limits,

@@ -116,7 +116,7 @@ static int on_due(sd_event_source *s, uint64_t usec, void *userdata) {
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
-static void arm(uint64_t boot_usec, void *userdata) {
+static void arm_sensors(uint64_t boot_usec, void *userdata) {
         struct hostwatch *w = userdata;
 
         (void)sd_event_source_set_time(w->due, boot_usec);
@@ -462,7 +462,7 @@ static int start_sensors(struct hostwatch *w) {
 }
 
 int hostwatch_new(struct manager *m, struct hostwatch **ret) {
-        static const struct conditions_ops ops = { .tell = on_condition, .due = arm };
+        static const struct conditions_ops ops = { .tell = on_condition, .due = arm_sensors };
         struct hostwatch *w = calloc(1, sizeof(*w));
         struct conditions *c;
         int r;

@@ -101,7 +101,7 @@ static uint64_t retry_max(const struct link *l, uint64_t max) {
         return lost > 0 ? MIN(max, lost / 4) : max;
 }
 
-static void failed(struct channel *c) {
+static void dial_failed(struct channel *c) {
         uint64_t usec = RETRY_FIRST_USEC << MIN(c->failures, 6u);
 
         /* Others are tried at once where none has worked yet. After that, one that has worked is given time:
@@ -150,7 +150,7 @@ static void resolved(struct channel *c, const struct addr *addresses, size_t n) 
                 if (c->failures == 0)
                         log_warning_errno(r, "Cannot reach masterd at %s; trying again",
                                           c->link->options.master);
-                failed(c);
+                dial_failed(c);
         }
 }
 
@@ -179,7 +179,7 @@ static void on_resolved(void *data) {
                 if (c->failures == 0)
                         log_warning("Cannot find masterd's host %s: %s; trying again", q->host,
                                     q->error ? gai_strerror(q->error) : "it has no address");
-                failed(c);
+                dial_failed(c);
         }
         free(q->host);
         free(q);
@@ -452,7 +452,7 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
                 if (was_up)
                         l->ops.bulk_down(l->userdata);
                 if (l->main.up)
-                        failed(c);
+                        dial_failed(c);
                 return;
         }
         if (l->heartbeat)
@@ -467,7 +467,7 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
                 /* The herd of all agents comes back within the spread that masterd asked for. */
                 dial_later(c, MAX(jitter(l->welcome.spread_usec), jitter(RETRY_FIRST_USEC)));
         } else
-                failed(c);
+                dial_failed(c);
 }
 
 /* ---- the rest ---- */

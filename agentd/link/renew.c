@@ -153,7 +153,7 @@ static int on_renewed(sd_bus_message *reply, void *userdata, sd_bus_error *error
         return 0;
 }
 
-static int ask(struct manager *m) {
+static int ask_certificate(struct manager *m) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         _cleanup_free_ char *csr = NULL;
         int r;
@@ -194,7 +194,7 @@ static int on_renewal(sd_event_source *s, uint64_t usec, void *userdata) {
                 warn_of_end();
                 return set_timer(m, WARN_USEC);
         }
-        r = ask(m);
+        r = ask_certificate(m);
         if (r < 0) {
                 log_warning_errno(r, "Cannot ask for a new certificate");
                 (void)set_timer(m, RETRY_USEC);
@@ -212,7 +212,7 @@ static int set_timer(struct manager *m, uint64_t usec) {
         return r < 0 ? r : sd_event_source_set_enabled(m->renewal, SD_EVENT_ONESHOT);
 }
 
-static int start(struct manager *m, uint64_t at_least) {
+static int start_timer(struct manager *m, uint64_t at_least) {
         uint64_t at;
         int r = renewal_time(&at);
 
@@ -222,9 +222,9 @@ static int start(struct manager *m, uint64_t at_least) {
 }
 
 int renewal_start(struct manager *m) {
-        return start(m, 0);
+        return start_timer(m, 0);
 }
 
 int renewal_watch(struct manager *m) {
-        return start(m, WATCH_USEC);
+        return start_timer(m, WATCH_USEC);
 }

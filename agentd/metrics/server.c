@@ -98,8 +98,8 @@ static void on_page_sent(void *data) {
         free(data);
 }
 
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status,
-                              struct MHD_Response *response) {
+static enum MHD_Result answer_request(struct MHD_Connection *connection, unsigned status,
+                                      struct MHD_Response *response) {
         return response ? MHD_queue_response(connection, status, response) : MHD_NO;
 }
 
@@ -137,14 +137,14 @@ static enum MHD_Result send_page(struct metrics_server *s, struct MHD_Connection
         enum MHD_Result result;
 
         if (s->n_pages >= METRICS_PAGES)
-                return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
+                return answer_request(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
         if (!p->response || now - p->made_boot > METRICS_PAGE_MSEC * USEC_PER_MSEC) {
                 page_forget(p);
                 p->response = make_page(s, openmetrics);
                 p->made_boot = now;
         }
         if (!p->response)
-                return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
+                return answer_request(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
         result = MHD_queue_response(connection, MHD_HTTP_OK, p->response);
         if (result == MHD_YES) {
                 s->n_pages++;
@@ -162,7 +162,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         if (!*request) { /* the headers are there, a body may follow */
                 *request = s;
                 if (!get)
-                        return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, s->not_allowed);
+                        return answer_request(connection, MHD_HTTP_METHOD_NOT_ALLOWED, s->not_allowed);
                 return MHD_YES;
         }
         if (*upload_size > 0) {
@@ -170,7 +170,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
                 return MHD_YES;
         }
         if (strcmp(url, PATH) != 0)
-                return answer(connection, MHD_HTTP_NOT_FOUND, s->not_found);
+                return answer_request(connection, MHD_HTTP_NOT_FOUND, s->not_found);
         return send_page(s, connection, request);
 }
 
@@ -274,7 +274,7 @@ static struct MHD_Response *fixed(const char *text) {
         return response;
 }
 
-static int start(struct metrics_server *s, int fd) {
+static int start_server(struct metrics_server *s, int fd) {
         const union MHD_DaemonInfo *info;
         int r;
 
@@ -328,7 +328,7 @@ int metrics_server_new(sd_event *event, const char *address, metrics_page page, 
                 fd = addr_parse(address, 0, &a) < 0 ? -EINVAL : listen_inet(&a);
         if (fd < 0)
                 return fd;
-        r = start(s, fd); /* has taken the socket */
+        r = start_server(s, fd); /* has taken the socket */
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);

@@ -86,7 +86,7 @@ static int on_chunk(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         return 0;
 }
 
-static int ask(struct fetch *f) {
+static int ask_master(struct fetch *f) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
@@ -107,7 +107,7 @@ static int bundle_get(void *userdata, uint32_t uid, const char *sha256, uint64_t
         *f = (struct fetch){ .data = d, .transfer = transfer, .uid = uid, .max = max, .offset = offset };
         snprintf(f->sha256, sizeof(f->sha256), "%s", sha256);
         DL_APPEND(d->fetches, f);
-        r = ask(f);
+        r = ask_master(f);
         if (r < 0 && r != -ENOTCONN) {
                 fetch_free(f);
                 return r;
@@ -135,7 +135,7 @@ void data_bulk_up(struct data *d) {
         struct fetch *f, *next;
 
         DL_FOREACH_SAFE (d->fetches, f, next)
-                if (!f->slot && ask(f) < 0)
+                if (!f->slot && ask_master(f) < 0)
                         log_oom();
 }
 
@@ -162,7 +162,8 @@ static int find_unit(void *userdata, const char *unit, struct feed_unit *ret) {
         return 0;
 }
 
-static int begin(struct data *d, const char *member, const struct executor_id *id, sd_bus_message **ret) {
+static int begin_call(struct data *d, const char *member, const struct executor_id *id,
+                      sd_bus_message **ret) {
         int r = link_message(d->link, false, member, ret);
 
         return r < 0 ? r : executor_id_append(*ret, id);
@@ -173,7 +174,7 @@ static void on_open(void *userdata, const struct executor_id *id, uint32_t credi
         struct data *d = userdata;
         int r;
 
-        if ((r = begin(d, "FeedOpen", id, &m)) < 0 ||
+        if ((r = begin_call(d, "FeedOpen", id, &m)) < 0 ||
             (r = sd_bus_message_append(m, "ua{sv}", credits, 0)) < 0 || (r = link_send(d->link, m)) < 0)
                 log_full(LOG_DEBUG, r, NULL,
                          "FeedOpen was not sent; the executor says it again on the next link");
@@ -255,7 +256,7 @@ static int send_scan(struct data *d, const struct executor_id *id, const struct 
 
         if (link_is_congested(d->link, false))
                 return -EAGAIN;
-        if ((r = begin(d, "ScanBatch", id, &m)) < 0 || (r = scan_batch_append(m, batch)) < 0)
+        if ((r = begin_call(d, "ScanBatch", id, &m)) < 0 || (r = scan_batch_append(m, batch)) < 0)
                 return r;
         return link_send(d->link, m);
 }

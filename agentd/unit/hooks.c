@@ -119,7 +119,7 @@ static int on_output(sd_event_source *s, int fd, uint32_t events, void *userdata
 
 static void start_next(struct hooks *h);
 
-static void finish(struct run *r, bool ok, const char *why) {
+static void finish_run(struct run *r, bool ok, const char *why) {
         struct hooks *h = r->hooks;
         char text[2 * HOOK_TEXT_MAX];
 
@@ -152,7 +152,7 @@ bool hooks_job_removed(struct hooks *h, const char *unit, const char *result) {
                                          format_duration(h->timeout_usec, limit, sizeof(limit)));
                         else if (strcmp(result, "done") != 0 && strcmp(result, "failed") != 0)
                                 snprintf(why, sizeof(why), "systemd did not run it (%.32s)", result);
-                        finish(r, strcmp(result, "done") == 0, why);
+                        finish_run(r, strcmp(result, "done") == 0, why);
                         break;
                 }
         return true;
@@ -163,10 +163,10 @@ static void on_reply(sd_bus_message *reply, void *userdata) {
         struct run *r = userdata;
 
         if (e) /* else its job's end tells */
-                finish(r, false, e->message ? e->message : e->name);
+                finish_run(r, false, e->message ? e->message : e->name);
 }
 
-static int start(struct run *r) {
+static int start_run(struct run *r) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_close_ int output = -EBADF;
         int fds[2], k;
@@ -198,9 +198,9 @@ static void start_next(struct hooks *h) {
                         continue;
                 r->running = true;
                 h->running++;
-                k = start(r);
+                k = start_run(r);
                 if (k < 0) {
-                        finish(r, false, strerror(-k)); /* which goes on from here */
+                        finish_run(r, false, strerror(-k)); /* which goes on from here */
                         return;
                 }
         }

@@ -77,7 +77,7 @@ static void call_free(struct call *c) {
         free(c);
 }
 
-static void pump(struct systemd *s);
+static void pump_calls(struct systemd *s);
 
 /* ---- jobs ---- */
 
@@ -144,7 +144,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         for (struct early *e = c->early; e; e = e->next)
                 (void)e->handler(e->signal, s, NULL);
         call_free(c);
-        pump(s);
+        pump_calls(s);
         return 0;
 }
 
@@ -169,7 +169,7 @@ static void send_call(struct systemd *s, struct call *c) {
         call_free(c);
 }
 
-static void pump(struct systemd *s) {
+static void pump_calls(struct systemd *s) {
         struct turn *turn;
         struct call *c;
 
@@ -220,7 +220,7 @@ int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_repl
                 DL_APPEND(s->urgent, c);
         else
                 DL_APPEND(s->waiting, c);
-        pump(s);
+        pump_calls(s);
         return 0;
 }
 
@@ -238,7 +238,7 @@ int systemd_call_job(struct systemd *s, uint32_t uid, const char *unit, sd_bus_m
                         call_free(c);
                 return r;
         }
-        pump(s);
+        pump_calls(s);
         return 0;
 }
 
@@ -301,7 +301,7 @@ int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler hand
                 return -ENOMEM;
         c->job = true;
         DL_APPEND(s->stops, c);
-        pump(s);
+        pump_calls(s);
         return 0;
 }
 
@@ -409,7 +409,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
         j = find_job(s, job);
         if (j) {
                 forget_job(s, j);
-                pump(s);
+                pump_calls(s);
         }
         if (is_ours(unit))
                 s->handlers.job_removed(unit, job, result, s->userdata);
@@ -451,7 +451,7 @@ static int on_job_changed(sd_bus_message *m, void *userdata, sd_bus_error *error
                 job_leave_place(s, j);
         else if (s->asking > 0)         /* whose answer may come later than what is said of it */
                 (void)add_job(s, path); /* if it is none of ours, its end is the end of this too */
-        pump(s);
+        pump_calls(s);
         return 0;
 }
 
@@ -477,7 +477,7 @@ static int on_reloading(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 next = j->hh.next;
                 forget_job(s, j);
         }
-        pump(s);
+        pump_calls(s);
         s->handlers.reloaded(s->userdata);
         return 0;
 }

@@ -135,7 +135,7 @@ static uint64_t counting(const struct flow *f) {
         }
 }
 
-static void count(struct flow *f, uint64_t upto) {
+static void count_pieces(struct flow *f, uint64_t upto) {
         struct piece *p, *next;
 
         DL_FOREACH_SAFE (f->pieces, p, next) {
@@ -184,7 +184,7 @@ static bool read_upto(struct flow *f, uint64_t consumed) {
 bool flow_consumed(struct flow *f, uint64_t consumed) {
         bool moved = read_upto(f, consumed);
 
-        count(f, counting(f));
+        count_pieces(f, counting(f));
         return moved;
 }
 
@@ -192,11 +192,11 @@ int flow_processed(struct flow *f, uint64_t bytes) {
         if (bytes > f->written)
                 return -ERANGE;
         f->processed = MAX(f->processed, bytes);
-        count(f, counting(f));
+        count_pieces(f, counting(f));
         return 0;
 }
 
 void flow_finish(struct flow *f) {
         if (f->tasks->ack != ACK_EXPLICIT && f->tasks->ack != ACK_CHECKPOINT)
-                count(f, f->consumed);
+                count_pieces(f, f->consumed);
 }

@@ -101,7 +101,7 @@ static int set_attributes(posix_spawnattr_t *attributes) {
         return -r;
 }
 
-static int start(struct stream_command *c, const char *command) {
+static int start_command(struct stream_command *c, const char *command) {
         char *argv[] = { (char *)"bash", (char *)"-c", (char *)command, NULL };
         _cleanup_close_ int read_end = -EBADF, write_end = -EBADF;
         posix_spawn_file_actions_t actions;
@@ -157,7 +157,7 @@ static int reap(struct stream_command *c) {
 }
 
 /* It has closed its output: its end says whether that was all. */
-static int finish(struct stream_command *c, char error[static READ_ERROR_MAX]) {
+static int finish_command(struct stream_command *c, char error[static READ_ERROR_MAX]) {
         siginfo_t info = { 0 };
         int status;
 
@@ -198,7 +198,7 @@ static ssize_t on_read(struct stream *s, uint8_t *buf, size_t size, char error[s
                 if (l > 0)
                         c->printed += (uint64_t)l;
                 if (l == 0)
-                        return finish(c, error);
+                        return finish_command(c, error);
                 if (l > 0)
                         return l;
                 if (errno != EAGAIN && errno != EINTR)
@@ -233,7 +233,7 @@ int stream_open_command(const struct reader_request *q, struct stream **ret,
         c->fd = -EBADF;
         r = make_environment(c, q);
         if (r >= 0)
-                r = start(c, q->source->command);
+                r = start_command(c, q->source->command);
         if (r < 0) {
                 on_close(&c->s);
                 return read_error(error, r, q->task->path, "the command cannot be started: %s", strerror(-r));

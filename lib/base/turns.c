@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-static void settle(struct turns *t, struct turns_user *u) {
+static void settle_user(struct turns *t, struct turns_user *u) {
         bool belongs = u->waiting && u->held < t->share;
 
         if (belongs && !u->in_ring)
@@ -34,7 +34,7 @@ int turns_wait(struct turns *t, uint32_t uid, struct turn *x) {
         }
         x->user = u;
         DL_APPEND(u->waiting, x);
-        settle(t, u);
+        settle_user(t, u);
         return 0;
 }
 
@@ -55,14 +55,14 @@ struct turn *turns_next(struct turns *t) {
         /* Behind the others, if he has more. */
         DL_DELETE(t->ring, u);
         u->in_ring = false;
-        settle(t, u);
+        settle_user(t, u);
         return x;
 }
 
 void turns_give_back(struct turns *t, struct turns_user *user) {
         user->held--;
         t->held--;
-        settle(t, user);
+        settle_user(t, user);
 }
 
 struct turn *turns_drop(struct turns *t) {
@@ -72,7 +72,7 @@ struct turn *turns_drop(struct turns *t) {
         HASH_ITER (hh, t->users, u, next)
                 if ((x = u->waiting)) {
                         DL_DELETE(u->waiting, x);
-                        settle(t, u);
+                        settle_user(t, u);
                         return x;
                 }
         return NULL;

@@ -46,7 +46,8 @@ bool serve_uid_is_nobodys(uint32_t uid) {
                (uid >= UID_DYNAMIC_FIRST && uid <= UID_DYNAMIC_LAST);
 }
 
-static const char *refuse(char buf[static SERVE_WHY_MAX], const char *node, uint32_t uid, const char *why) {
+static const char *refuse_user(char buf[static SERVE_WHY_MAX], const char *node, uint32_t uid,
+                               const char *why) {
         snprintf(buf, SERVE_WHY_MAX, "host %.64s runs nothing as uid %u: %s", node, uid, why);
         return buf;
 }
@@ -63,26 +64,27 @@ const char *serve_decide(const struct serve_policy *p, const struct serve_person
         char why[128];
 
         if (who->denied)
-                return refuse(buf, node, who->uid, "DenyUsers= in its agentd.conf names that user");
+                return refuse_user(buf, node, who->uid, "DenyUsers= in its agentd.conf names that user");
         if (who->uid == 0)
                 return p->allow_root
                                ? NULL
-                               : refuse(buf, node, 0,
-                                        "it does not run jobs of root; submit as an ordinary user, or set "
-                                        "AllowRoot=yes in /etc/primus/agentd.conf there");
+                               : refuse_user(
+                                         buf, node, 0,
+                                         "it does not run jobs of root; submit as an ordinary user, or set "
+                                         "AllowRoot=yes in /etc/primus/agentd.conf there");
         if (is_own(p, who->uid))
-                return refuse(buf, node, who->uid, "that is a user of Primus itself");
+                return refuse_user(buf, node, who->uid, "that is a user of Primus itself");
         if (serve_uid_is_nobodys(who->uid))
-                return refuse(buf, node, who->uid, "that is no person's");
+                return refuse_user(buf, node, who->uid, "that is no person's");
         if (who->uid < p->min_uid) {
                 snprintf(why, sizeof(why),
                          "that is a system account's, users' begin with %u (MinUid= in its agentd.conf)",
                          p->min_uid);
-                return refuse(buf, node, who->uid, why);
+                return refuse_user(buf, node, who->uid, why);
         }
         if ((p->allow_users || p->allow_groups) && !who->allowed && !who->in_group)
-                return refuse(buf, node, who->uid,
-                              "AllowUsers= and AllowGroups= in its agentd.conf do not have that user");
+                return refuse_user(buf, node, who->uid,
+                                   "AllowUsers= and AllowGroups= in its agentd.conf do not have that user");
         return NULL;
 }
 

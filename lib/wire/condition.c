@@ -19,7 +19,7 @@ static const char *const severities[_CONDITION_SEVERITY_MAX] = {
         [CONDITION_DRAIN] = "drain",
 };
 
-static int find(const char *const *list, size_t n, const char *s) {
+static int find_text(const char *const *list, size_t n, const char *s) {
         for (size_t i = 0; i < n; i++)
                 if (strcmp(list[i], s) == 0)
                         return (int)i;
@@ -31,7 +31,7 @@ const char *condition_kind_to_string(enum condition_kind k) {
 }
 
 enum condition_kind condition_kind_from_string(const char *s) {
-        return (enum condition_kind)find(kinds, ELEMENTSOF(kinds), s);
+        return (enum condition_kind)find_text(kinds, ELEMENTSOF(kinds), s);
 }
 
 const char *condition_severity_to_string(enum condition_severity s) {
@@ -39,7 +39,7 @@ const char *condition_severity_to_string(enum condition_severity s) {
 }
 
 enum condition_severity condition_severity_from_string(const char *s) {
-        return (enum condition_severity)find(severities, ELEMENTSOF(severities), s);
+        return (enum condition_severity)find_text(severities, ELEMENTSOF(severities), s);
 }
 
 int host_condition_append(sd_bus_message *m, const struct host_condition *c) {

@@ -82,7 +82,7 @@ int start_extra_append(sd_bus_message *m, const struct start_extra *x) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static const struct extra_key *find(const char *key) {
+static const struct extra_key *find_key(const char *key) {
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
                 if (strcmp(keys[i].key, key) == 0)
                         return keys + i;
@@ -90,7 +90,7 @@ static const struct extra_key *find(const char *key) {
 }
 
 static int read_key(sd_bus_message *m, const char *key, void *userdata) {
-        const struct extra_key *k = find(key);
+        const struct extra_key *k = find_key(key);
         struct start_extra *x = userdata;
         const char *text;
         void *target;

@@ -93,7 +93,6 @@ void array_weigh(struct array *a, size_t element_bytes) {
 
 void array_set(struct array *a, uint32_t position, enum element_state s) {
         uint32_t before = array_active(a);
-
         a->n_state[a->states[position]]--;
         a->states[position] = (uint8_t)s;
         a->n_state[s]++;

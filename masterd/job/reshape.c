@@ -114,7 +114,7 @@ static int shape_make(struct job *j, const struct job_spec *spec, struct shape *
 }
 
 /* Out of the counts of its role, and onto the list. */
-static void leave(struct job *j, struct role *r, struct executor *e) {
+static void leave_role(struct job *j, struct role *r, struct executor *e) {
         r->n_state[e->state]--;
         r->restarts -= e->restarts;
         if (e->gone && e->fate == FATE_IGNORE)
@@ -141,7 +141,7 @@ int job_reshape(struct job *j, struct job_spec *spec) {
                 struct role *before = j->roles + i;
                 const struct role_spec *after = spec_role(spec, before->spec->name);
                 for (uint32_t k = after ? after->num : 0; k < before->spec->num; k++)
-                        leave(j, before, before->executors[k]);
+                        leave_role(j, before, before->executors[k]);
         }
         for (uint32_t i = 0; i < spec->n_roles; i++) {
                 struct role *now = s.roles + i, *before = role_of(j, spec->roles[i].name);

@@ -91,13 +91,11 @@ const char *executor_event_to_string(enum executor_event e) {
 
 enum job_state job_next(enum job_state s, enum job_event e) {
         uint8_t next = job_table[s][e];
-
         return next == 0 ? _JOB_STATE_INVALID : (enum job_state)next;
 }
 
 enum executor_state executor_next(enum executor_state s, enum executor_event e) {
         uint8_t next = executor_table[s][e];
-
         return next == 0            ? _EXECUTOR_STATE_INVALID
                : next == TO_PENDING ? EXECUTOR_PENDING
                                     : (enum executor_state)next;

@@ -23,7 +23,7 @@ static bool before(const struct entry *a, const struct entry *b) {
 }
 
 /* Puts child where e hangs. */
-static void replace(struct band *b, struct entry *e, struct entry *child) {
+static void replace_child(struct band *b, struct entry *e, struct entry *child) {
         if (!e->parent)
                 b->root = child;
         else if (e->parent->left == e)
@@ -38,7 +38,7 @@ static void replace(struct band *b, struct entry *e, struct entry *child) {
 static void rotate_up(struct band *b, struct entry *e) {
         struct entry *up = e->parent;
 
-        replace(b, up, e);
+        replace_child(b, up, e);
         if (up->left == e) {
                 up->left = e->right;
                 if (e->right)
@@ -84,7 +84,7 @@ static void tree_insert(struct band *b, struct entry *e) {
 static void tree_remove(struct band *b, struct entry *e) {
         while (e->left && e->right)
                 rotate_up(b, chance(e->left) < chance(e->right) ? e->left : e->right);
-        replace(b, e, e->left ?: e->right);
+        replace_child(b, e, e->left ?: e->right);
         e->left = e->right = e->parent = NULL;
 }
 
@@ -124,7 +124,6 @@ static int band_get(struct account *a, int32_t priority, struct band **ret) {
 int order_insert(struct entry *e) {
         struct band *b = NULL;
         int r = band_get(e->account, e->job.priority, &b);
-
         if (r < 0)
                 return r;
         tree_insert(b, e);

@@ -112,7 +112,7 @@ static int append_environment(sd_bus_message *m, const struct start_order *o, co
         return property_environment_file(m, path);
 }
 
-static int check(const struct start_order *o, const struct unit_context *c, char **ret_why) {
+static int check_order(const struct start_order *o, const struct unit_context *c, char **ret_why) {
         int r = 0;
 
         if (!o->argv || (o->kind != ORDER_SCAN && (!*o->argv || !**o->argv)))
@@ -149,7 +149,7 @@ static int append_type(sd_bus_message *m, const struct start_order *o, const str
 int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
         char unit[UNIT_NAME_MAX], slice[UNIT_NAME_MAX], text[160];
 
-        TRY(check(o, c, ret_why));
+        TRY(check_order(o, c, ret_why));
         executor_unit_name(o->id.job, o->id.role, o->id.index, o->id.attempt, unit);
         TRY(sd_bus_message_append(m, "ss", unit, "fail"));
         TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
