@@ -2,6 +2,7 @@
 /* Jobs on this host: the slice that their units share and their work directory. Invariant: a slice is stopped
  * after its last unit (systemd never collects one), a work directory is removed when masterd drops the job.
  */
+#include <assert.h>
 #include <dirent.h>
 #include <string.h>
 #include <unistd.h>
@@ -296,6 +297,7 @@ void job_leave(struct executor *e) {
 
         if (!j)
                 return;
+        assert(j->n_units > 0);
         if (--j->n_units == 0)
                 job_idle(j);
         else if (e->gpus)

@@ -3,6 +3,7 @@
  * from then until systemd runs his job or it is over; and while something waits, a bound is reached. */
 #include "agentd/unit/systemd.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 #include <uthash.h>
@@ -133,6 +134,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         struct call *c = userdata;
         struct systemd *s = c->systemd;
 
+        assert(s->pending > 0 && (!c->job || s->asking > 0));
         DL_DELETE(s->under_way, c);
         s->pending--;
         if (c->job) {
@@ -158,6 +160,7 @@ static void send_call(struct systemd *s, struct call *c) {
                 DL_APPEND(s->under_way, c);
                 s->pending++;
                 s->asking += c->job;
+                assert(s->pending <= SYSTEMD_WINDOW);
                 return;
         }
         if (c->place)

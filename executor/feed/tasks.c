@@ -4,6 +4,7 @@
  * given back first; a task that somebody is busy with is not freed. */
 #include "executor/feed/tasks.h"
 
+#include <assert.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -62,6 +63,8 @@ static void clear_dirty(struct tasks *s, struct task *t) {
 
 static void set_left(struct tasks *s, struct task *t, uint64_t left) {
         bool unread = left > 0;
+
+        assert(s->unread_bytes >= t->left && s->n_unread >= t->unread);
         s->unread_bytes += left - t->left;
         s->n_unread += (size_t)unread - (size_t)t->unread;
         t->left = left;
@@ -72,10 +75,13 @@ static void forget_task(struct tasks *s, struct task *t);
 
 /* From one place to another, with all that is counted of them. first: ahead of those that wait. */
 static void move(struct tasks *s, struct task *t, enum task_place place, bool first) {
+        assert(!is_held(t->place) || s->n_held > 0);
         if (t->place == PLACE_TODO) {
+                assert(s->n_todo > 0);
                 DL_DELETE(s->todo, t);
                 s->n_todo--;
         } else if (!is_held(t->place) && t->place != PLACE_DROPPED) {
+                assert(s->n_over > 0);
                 DL_DELETE(s->over, t);
                 s->n_over--;
         }

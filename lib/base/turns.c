@@ -3,6 +3,7 @@
  * than his share; held is the sum of what the users hold. */
 #include "lib/base/turns.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -48,6 +49,7 @@ struct turn *turns_next(struct turns *t) {
 
         if (!turns_may_go(t))
                 return NULL;
+        assert(u->waiting && u->held < t->share);
         x = u->waiting;
         DL_DELETE(u->waiting, x);
         u->held++;
@@ -60,6 +62,7 @@ struct turn *turns_next(struct turns *t) {
 }
 
 void turns_give_back(struct turns *t, struct turns_user *user) {
+        assert(user->held > 0 && t->held >= user->held);
         user->held--;
         t->held--;
         settle_user(t, user);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live tasks: who has which, and what they say of them. Each is in one list and in the ids; each step is
  * O(1), and the sums are right after it. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,7 @@ static void put_first(struct data *d, struct work *w) {
 static void take_work(struct data *d, struct work *w) {
         struct task *t = &w->t;
 
+        assert(w->list < _WORK_LIST_MAX && (!is_pending(w->list) || d->n_pending > 0));
         DL_DELETE(d->lists[w->list], t);
         d->n_pending -= is_pending(w->list);
         w->list = _WORK_LIST_MAX;

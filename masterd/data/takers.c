@@ -4,6 +4,7 @@
  * are about to come. Invariant: takers.h. */
 #include "masterd/data/takers.h"
 
+#include <assert.h>
 #include <utlist.h>
 
 #include "lib/base/cleanup.h"
@@ -16,6 +17,7 @@ static bool counts(enum taker_list list) {
 /* To the end of a list; of the one that it is in, too. */
 static void put_taker(struct takers *s, struct taker *t, enum taker_list list) {
         if (t->list != TAKER_OUT) {
+                assert(s->n[t->list] > 0);
                 DL_DELETE(s->lists[t->list], t);
                 s->n[t->list]--;
         }
@@ -27,6 +29,7 @@ static void put_taker(struct takers *s, struct taker *t, enum taker_list list) {
 }
 
 static void set_credits(struct takers *s, struct taker *t, uint32_t credits, enum taker_list list) {
+        assert(!counts(t->list) || s->credits >= t->credits);
         if (counts(t->list))
                 s->credits -= t->credits;
         t->credits = credits;
@@ -35,6 +38,7 @@ static void set_credits(struct takers *s, struct taker *t, uint32_t credits, enu
 }
 
 static void set_hungry(struct takers *s, struct taker *t, uint32_t hungry) {
+        assert(t->hungry == 0 || s->n_hungry > 0);
         s->n_hungry += (uint32_t)(hungry > 0) - (uint32_t)(t->hungry > 0);
         t->hungry = hungry;
 }

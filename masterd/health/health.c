@@ -3,6 +3,7 @@
  * leaves; it is told once. */
 #include "masterd/health/health.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -130,6 +131,7 @@ int health_join(struct health_gang *g, uint32_t role, uint32_t index, uint64_t n
         if (!m)
                 return -ENOMEM;
         health_leave(g, role, index);
+        assert(g->n_members < g->n_room);
         m->key.role = role;
         m->key.index = index;
         m->facts = *facts;

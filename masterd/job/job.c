@@ -3,6 +3,7 @@
  */
 #include "masterd/job/job.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 #include <utlist.h>
@@ -225,6 +226,7 @@ void executor_restore_state(struct executor *e, enum executor_state state) {
         /* Into or out of a place. */
         if ((e->state == EXECUTOR_PENDING) != (state == EXECUTOR_PENDING))
                 job_peers_drop(e->job);
+        assert(r->n_state[e->state] > 0);
         r->n_state[e->state]--;
         e->state = state;
         r->n_state[e->state]++;

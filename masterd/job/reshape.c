@@ -3,6 +3,7 @@
  * configuration asks for; a configuration lives as long as somebody points into it. */
 #include "masterd/job/reshape.h"
 
+#include <assert.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -115,6 +116,7 @@ static int shape_make(struct job *j, const struct job_spec *spec, struct shape *
 
 /* Out of the counts of its role, and onto the list. */
 static void leave_role(struct job *j, struct role *r, struct executor *e) {
+        assert(!e->leaving && r->n_state[e->state] > 0);
         r->n_state[e->state]--;
         r->restarts -= e->restarts;
         if (e->gone && e->fate == FATE_IGNORE)
@@ -182,6 +184,7 @@ int job_reshape(struct job *j, struct job_spec *spec) {
 void job_dismiss(struct executor *e) {
         struct job *j = e->job;
 
+        assert(e->leaving && j->n_leaving > 0);
         DL_DELETE2(j->leaving, e, leaving_prev, leaving_next);
         j->n_leaving--;
         executor_free(e);

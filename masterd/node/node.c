@@ -2,6 +2,7 @@
 /* The registry of nodes. Invariant: the live list is ordered by last_seen_boot, oldest first. */
 #include "masterd/node/node.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,7 @@ enum node_state node_state_from_string(const char *s) {
 }
 
 enum node_state node_next(enum node_state s, enum node_event e) {
+        assert(s >= 0 && s < _NODE_STATE_MAX && e < _NODE_EVENT_MAX);
         return table[s][e] ? (enum node_state)table[s][e] : _NODE_STATE_INVALID;
 }
 
@@ -240,6 +242,7 @@ bool node_may_log(struct node *node, uint64_t now_boot) {
 }
 
 void node_set_choosy(struct nodes *n, struct node *node, bool choosy) {
+        assert(!node->choosy || n->n_choosy > 0);
         n->n_choosy += choosy - node->choosy;
         node->choosy = choosy;
 }
@@ -247,6 +250,7 @@ void node_set_choosy(struct nodes *n, struct node *node, bool choosy) {
 void nodes_remove(struct nodes *n, struct node *node) {
         nodes_unwatch(n, node);
         node_set_choosy(n, node, false);
+        assert(n->n > 0);
         HASH_DEL(n->by_name, node);
         n->n--;
         node_free(node);

@@ -2,6 +2,7 @@
 /* Who is next. A band (user in a pool, priority) is a tree by time of submission; a pass joins the first ones
  * of all bands in two heaps, users inside their pool and pools, so that it never sorts all that wait.
  * Invariant: in a band the first one has the highest priority also with aging, for it waits longest. */
+#include <assert.h>
 #include <errno.h>
 
 #include "lib/base/cleanup.h"
@@ -123,7 +124,10 @@ static int band_get(struct account *a, int32_t priority, struct band **ret) {
 
 int order_insert(struct entry *e) {
         struct band *b = NULL;
-        int r = band_get(e->account, e->job.priority, &b);
+        int r;
+
+        assert(!e->band);
+        r = band_get(e->account, e->job.priority, &b);
         if (r < 0)
                 return r;
         tree_insert(b, e);
