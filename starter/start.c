@@ -213,9 +213,8 @@ static int make_message(struct start *s, sd_bus_message **ret) {
                 return r;
         pin_ports(s);
         context = context_of(s);
-        if ((r = relay_message(c, "StartTransientUnit", ret)) < 0 ||
-            (r = unit_build(*ret, o, &context, &s->why)) < 0)
-                return r;
+        TRY(relay_message(c, "StartTransientUnit", ret));
+        TRY(unit_build(*ret, o, &context, &s->why));
         return write_private(s, &context);
 }
 

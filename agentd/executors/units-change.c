@@ -6,6 +6,7 @@
 
 #include "agentd/executors/units-internal.h"
 #include "lib/base/format.h"
+#include "lib/base/try.h"
 
 /* ---- limits ---- */
 
@@ -65,10 +66,10 @@ static int set(struct limiting *l, struct executor *e) {
         /* The slice first where it grows, last where it shrinks. */
         if (more && e->job->sliced && (r = job_make_slice(e->job)) < 0)
                 return r;
-        if ((r = starter_message(u->systemd, "SetLimits", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "s", l->unit)) < 0 || (r = unit_limits_append(m, x)) < 0 ||
-            (r = systemd_call(u->systemd, m, false, on_set, l)) < 0)
-                return r;
+        TRY(starter_message(u->systemd, "SetLimits", &m));
+        TRY(sd_bus_message_append(m, "s", l->unit));
+        TRY(unit_limits_append(m, x));
+        TRY(systemd_call(u->systemd, m, false, on_set, l));
         return !more && e->job->sliced ? job_make_slice(e->job) : 0;
 }
 
@@ -133,16 +134,15 @@ int units_set_rendezvous(struct units *u, const struct executor_id *id,
                          const struct rendezvous_order *order) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct executor *e = executor_find(u, id);
-        int r;
 
         if (!e || e->state >= EXECUTOR_STOPPING)
                 return -ENOENT;
         if (order->epoch <= e->epoch)
                 return 0; /* said again */
-        if ((r = starter_message(u->systemd, "SetRendezvous", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "s", e->unit)) < 0 || (r = rendezvous_order_append(m, order)) < 0 ||
-            (r = starter_send(u->systemd, m)) < 0)
-                return r;
+        TRY(starter_message(u->systemd, "SetRendezvous", &m));
+        TRY(sd_bus_message_append(m, "s", e->unit));
+        TRY(rendezvous_order_append(m, order));
+        TRY(starter_send(u->systemd, m));
         e->epoch = order->epoch;
         log_executor(e, LOG_INFO, "%s: rendezvous epoch %" PRIu64, e->unit, order->epoch);
         return order->signal > 0 && e->state == EXECUTOR_RUNNING ? units_signal(u, id, (int)order->signal)
@@ -153,15 +153,14 @@ int units_append_epochs(struct units *u, sd_bus_message *m) {
         struct executor *e, *next;
         int r;
 
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append(m, "s", "epochs")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'v', "at")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'a', "t")) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append(m, "s", "epochs"));
+        TRY(sd_bus_message_open_container(m, 'v', "at"));
+        TRY(sd_bus_message_open_container(m, 'a', "t"));
         HASH_ITER (hh, u->executors, e, next)
                 if (e->state <= EXECUTOR_ENDING && (r = sd_bus_message_append(m, "t", e->epoch)) < 0)
                         return r;
-        if ((r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
-                return r;
+        TRY(sd_bus_message_close_container(m));
+        TRY(sd_bus_message_close_container(m));
         return sd_bus_message_close_container(m);
 }

@@ -6,6 +6,7 @@
 
 #include "agentd/executors/units-internal.h"
 #include "lib/base/cpulist.h"
+#include "lib/base/try.h"
 
 static bool any(const uint64_t *bits) {
         uint64_t all = 0;
@@ -47,11 +48,9 @@ static void on_told(sd_bus_message *reply, void *userdata) {
 
 static int tell_allowed(struct units *u, const char *unit, const char *list) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r;
 
-        if ((r = starter_message(u->systemd, "SetCPUs", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "ss", unit, list)) < 0)
-                return r;
+        TRY(starter_message(u->systemd, "SetCPUs", &m));
+        TRY(sd_bus_message_append(m, "ss", unit, list));
         return systemd_call(u->systemd, m, false, on_told, NULL);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agentd/executors/units-internal.h"
+#include "lib/base/try.h"
 
 /* Who waits for systemd's word. */
 struct freezing {
@@ -41,12 +42,10 @@ static int ask_freeze(struct executor *e, bool freeze, freeze_handler handler, v
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct units *u = e->units;
         struct freezing *f;
-        int r = starter_message(u->systemd, "Freeze", &m);
+        int r;
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "sb", e->unit, (int)freeze);
-        if (r < 0)
-                return r;
+        TRY(starter_message(u->systemd, "Freeze", &m));
+        TRY(sd_bus_message_append(m, "sb", e->unit, (int)freeze));
         f = calloc(1, sizeof(*f));
         if (!f)
                 return -ENOMEM;

@@ -6,6 +6,7 @@
 
 #include "agentd/core/admission.h"
 #include "agentd/executors/units-internal.h"
+#include "lib/base/try.h"
 
 /* What a start needs until systemd has it. The executor may go before it does: then executor is NULL. */
 struct preparing {
@@ -181,24 +182,19 @@ static int append_beside(struct preparing *p, sd_bus_message *m) {
 }
 
 static int build_start(struct preparing *p, sd_bus_message **ret) {
-        int r;
-
-        if ((r = starter_message(p->units->systemd, "Start", ret)) < 0 ||
-            (r = start_order_append(*ret, &p->order)) < 0 ||
-            (r = start_extra_append(*ret, &p->order.extra)) < 0)
-                return r;
+        TRY(starter_message(p->units->systemd, "Start", ret));
+        TRY(start_order_append(*ret, &p->order));
+        TRY(start_extra_append(*ret, &p->order.extra));
         return append_beside(p, *ret);
 }
 
 static int call_start(struct preparing *p, sd_bus_message *m) {
         struct job *j = p->executor->job;
-        int r = job_make_slice(j);
 
-        if (r >= 0 && p->order.extra.job_shm > 0)
-                r = job_make_shm(j, p->order.extra.job_shm);
-        return r < 0 ? r
-                     : systemd_call_job(p->units->systemd, p->order.uid, p->executor->unit, m, on_start_reply,
-                                        p);
+        TRY(job_make_slice(j));
+        if (p->order.extra.job_shm > 0)
+                TRY(job_make_shm(j, p->order.extra.job_shm));
+        return systemd_call_job(p->units->systemd, p->order.uid, p->executor->unit, m, on_start_reply, p);
 }
 
 static int submit_unit(struct preparing *p) {
@@ -289,14 +285,13 @@ static int make_room(struct executor *e) {
         struct units *u = e->units;
         const struct slice_limits limits = { order->job_memory_max, order->extra.job_cpu,
                                              order->extra.job_tasks, order->extra.job_weight };
-        int r;
 
         if (*order->bundle && !u->ops.bundle)
                 return -EOPNOTSUPP;
-        if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits)) < 0 ||
-            (r = starter_message(u->systemd, "MakeWork", &m)) < 0 || (r = job_append(e->job, m)) < 0 ||
-            (r = sd_bus_message_append(m, "u", e->uid)) < 0)
-                return r;
+        TRY(job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits));
+        TRY(starter_message(u->systemd, "MakeWork", &m));
+        TRY(job_append(e->job, m));
+        TRY(sd_bus_message_append(m, "u", e->uid));
         return systemd_call(u->systemd, m, false, on_work, p);
 }
 

@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/wire/authority.h"
 
 #define MASTER_PORT 7747
@@ -352,15 +353,13 @@ static int register_node(struct channel *c) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct link *l = c->link;
         struct addr local;
-        int r;
 
         peer_local_address(c->peer, &local);
         local.port = 0;
         c->register_boot = now_boot();
-        if ((r = message(c, "Register", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "s", l->options.boot_id)) < 0 ||
-            (r = l->ops.registration(m, &local, l->userdata)) < 0)
-                return r;
+        TRY(message(c, "Register", &m));
+        TRY(sd_bus_message_append(m, "s", l->options.boot_id));
+        TRY(l->ops.registration(m, &local, l->userdata));
         return sd_bus_call_async(peer_bus(c->peer), NULL, m, on_registered, c, CALL_USEC);
 }
 
@@ -414,13 +413,11 @@ static int on_welcome(sd_bus_message *reply, void *userdata, sd_bus_error *error
 static int say_hello(struct channel *c) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct link *l = c->link;
-        int r;
 
         c->hello_boot = now_boot();
-        if ((r = message(c, "Hello", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "qqsasa{sv}", LINK_MAJOR, LINK_MINOR, PRIMUS_VERSION, 0, 2, "node",
-                                       "s", l->options.node, "bulk", "b", (int)c->bulk)) < 0)
-                return r;
+        TRY(message(c, "Hello", &m));
+        TRY(sd_bus_message_append(m, "qqsasa{sv}", LINK_MAJOR, LINK_MINOR, PRIMUS_VERSION, 0, 2, "node", "s",
+                                  l->options.node, "bulk", "b", (int)c->bulk));
         return sd_bus_call_async(peer_bus(c->peer), NULL, m, on_welcome, c, CALL_USEC);
 }
 

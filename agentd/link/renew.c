@@ -12,6 +12,7 @@
 #include "lib/base/file.h"
 #include "lib/base/format.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/wire/authority.h"
 #include "lib/wire/peer.h"
 #include "lib/wire/skip.h"
@@ -156,14 +157,12 @@ static int on_renewed(sd_bus_message *reply, void *userdata, sd_bus_error *error
 static int ask_certificate(struct manager *m) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         _cleanup_free_ char *csr = NULL;
-        int r;
 
         m->renewal_key = (free(m->renewal_key), NULL);
-        if ((r = link_message(m->link, false, "Renew", &message)) < 0 ||
-            (r = certificate_request_new(m->node, &m->renewal_key, &csr)) < 0 ||
-            (r = sd_bus_message_append_array(message, 'y', csr, strlen(csr))) < 0 ||
-            (r = sd_bus_message_append(message, "a{sv}", 0)) < 0)
-                return r;
+        TRY(link_message(m->link, false, "Renew", &message));
+        TRY(certificate_request_new(m->node, &m->renewal_key, &csr));
+        TRY(sd_bus_message_append_array(message, 'y', csr, strlen(csr)));
+        TRY(sd_bus_message_append(message, "a{sv}", 0));
         return sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_renewed, m, CALL_USEC);
 }
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/addr.h"
 #include "lib/base/clock.h"
+#include "lib/base/try.h"
 
 #define BACKLOG 64
 #define PATH "/metrics"
@@ -276,7 +277,6 @@ static struct MHD_Response *fixed(const char *text) {
 
 static int start_server(struct metrics_server *s, int fd) {
         const union MHD_DaemonInfo *info;
-        int r;
 
         s->not_found = fixed("There is only " PATH ".\n");
         s->not_allowed = fixed("Only GET and HEAD.\n");
@@ -297,14 +297,11 @@ static int start_server(struct metrics_server *s, int fd) {
         info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         if (!info || info->epoll_fd < 0)
                 return -EIO;
-        r = sd_event_add_io(s->event, &s->io, info->epoll_fd, EPOLLIN, on_io, s);
-        if (r >= 0)
-                r = sd_event_add_time(s->event, &s->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC, on_time, s);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_time(s->event, &s->reaper, CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_reap, s);
-        return r < 0 ? r : sd_event_source_set_enabled(s->reaper, SD_EVENT_OFF);
+        TRY(sd_event_add_io(s->event, &s->io, info->epoll_fd, EPOLLIN, on_io, s));
+        TRY(sd_event_add_time(s->event, &s->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC, on_time, s));
+        TRY(sd_event_source_set_enabled(s->timer, SD_EVENT_OFF));
+        TRY(sd_event_add_time(s->event, &s->reaper, CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_reap, s));
+        return sd_event_source_set_enabled(s->reaper, SD_EVENT_OFF);
 }
 
 int metrics_server_new(sd_event *event, const char *address, metrics_page page, void *userdata,

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "agentd/net/ethtool.h"
+#include "lib/base/try.h"
 
 #ifndef IFF_LOWER_UP
 #define IFF_LOWER_UP 0x10000
@@ -356,7 +357,6 @@ static int hear(struct links *l, sd_event *event) {
 int links_new(sd_event *event, const char *patterns, const struct links_ops *ops, void *userdata,
               struct links **ret) {
         _cleanup_(links_free_p) struct links *l = calloc(1, sizeof(*l));
-        int r;
 
         if (!l || (patterns && !(l->patterns = strdup(patterns))) || !(l->ask = nl_socket_alloc()))
                 return -ENOMEM;
@@ -364,16 +364,12 @@ int links_new(sd_event *event, const char *patterns, const struct links_ops *ops
         l->userdata = userdata;
         if (nl_connect(l->ask, NETLINK_ROUTE) < 0)
                 return -EOPNOTSUPP;
-        r = ethtool_new(&l->ethtool);
-        if (r >= 0 && event)
-                r = hear(l, event); /* before the first look, so that nothing is missed in between */
-        if (r >= 0)
-                r = look_at_links(l, true);
+        TRY(ethtool_new(&l->ethtool));
+        if (event)
+                TRY(hear(l, event)); /* before the first look, so that nothing is missed in between */
+        TRY(look_at_links(l, true));
         /* Bridges and vlans may come before what they stand on. */
-        if (r >= 0)
-                r = look_at_links(l, false);
-        if (r < 0)
-                return r;
+        TRY(look_at_links(l, false));
         *ret = TAKE_PTR(l);
         return 0;
 }

@@ -12,6 +12,7 @@
 #include "agentd/unit/systemd.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/base/unitname.h"
 #include "lib/unit/files.h"
 
@@ -88,11 +89,9 @@ static int on_chunk(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
 
 static int ask_master(struct fetch *f) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r;
 
-        if ((r = link_message(f->data->link, true, "GetBundle", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "ustua{sv}", f->uid, f->sha256, f->offset, f->max, 0)) < 0)
-                return r;
+        TRY(link_message(f->data->link, true, "GetBundle", &m));
+        TRY(sd_bus_message_append(m, "ustua{sv}", f->uid, f->sha256, f->offset, f->max, 0));
         return sd_bus_call_async(sd_bus_message_get_bus(m), &f->slot, m, on_chunk, f, FETCH_USEC);
 }
 
@@ -118,11 +117,9 @@ static int bundle_get(void *userdata, uint32_t uid, const char *sha256, uint64_t
 static int bundle_give(void *userdata, int fd, uint32_t uid) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct systemd *s = units_systemd(((struct data *)userdata)->units);
-        int r;
 
-        if ((r = starter_message(s, "GiveBundle", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "hu", fd, uid)) < 0)
-                return r;
+        TRY(starter_message(s, "GiveBundle", &m));
+        TRY(sd_bus_message_append(m, "hu", fd, uid));
         return starter_send(s, m);
 }
 
@@ -181,11 +178,9 @@ static void on_open(void *userdata, const struct executor_id *id, uint32_t credi
 }
 
 static int send_report(sd_bus_message *m, const struct executor_id *id, const struct feed_report *report) {
-        int r;
-
-        if ((r = executor_id_append(m, id)) < 0 || (r = feed_report_append(m, report)) < 0 ||
-            (r = sd_bus_message_set_expect_reply(m, false)) < 0)
-                return r;
+        TRY(executor_id_append(m, id));
+        TRY(feed_report_append(m, report));
+        TRY(sd_bus_message_set_expect_reply(m, false));
         return sd_bus_send(sd_bus_message_get_bus(m), m, NULL);
 }
 
@@ -252,12 +247,11 @@ static bool still_known(const char *unit, void *userdata) {
 
 static int send_scan(struct data *d, const struct executor_id *id, const struct scan_batch *batch) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r;
 
         if (link_is_congested(d->link, false))
                 return -EAGAIN;
-        if ((r = begin_call(d, "ScanBatch", id, &m)) < 0 || (r = scan_batch_append(m, batch)) < 0)
-                return r;
+        TRY(begin_call(d, "ScanBatch", id, &m));
+        TRY(scan_batch_append(m, batch));
         return link_send(d->link, m);
 }
 

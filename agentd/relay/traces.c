@@ -10,6 +10,7 @@
 #include "agentd/relay/unit-group.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/base/unitname.h"
 
 #define LEASE_MAX_USEC (10 * USEC_PER_SEC)
@@ -248,12 +249,9 @@ static int begin_trace(struct traces *t, enum observe_trace kind, const struct e
 }
 
 static int append_histogram(sd_bus_message *m, const char *name, const struct trace_histogram *h) {
-        int r;
-
-        if ((r = sd_bus_message_open_container(m, 'r', "stttat")) < 0 ||
-            (r = sd_bus_message_append(m, "sttt", name, h->count, h->sum_ns, h->bytes)) < 0 ||
-            (r = sd_bus_message_append_array(m, 't', h->buckets, sizeof(h->buckets))) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'r', "stttat"));
+        TRY(sd_bus_message_append(m, "sttt", name, h->count, h->sum_ns, h->bytes));
+        TRY(sd_bus_message_append_array(m, 't', h->buckets, sizeof(h->buckets)));
         return sd_bus_message_close_container(m);
 }
 

@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
 #include "lib/base/utf8.h"
 #include "lib/wire/skip.h"
 
@@ -327,9 +328,8 @@ static int read_start(struct sessions *all, sd_bus_message *call, struct session
         start->version = SESSION_VERSION;
         start->kind = strcmp(kind, "connect") == 0 ? SESSION_CONNECT : SESSION_COMMAND;
         start->pty = (uint8_t)pty;
-        if ((r = session_read_strings(call, all->buffer, &size, &start->n_arguments)) < 0 ||
-            (r = session_read_strings(call, all->buffer, &size, &start->n_environment)) < 0)
-                return r;
+        TRY(session_read_strings(call, all->buffer, &size, &start->n_arguments));
+        TRY(session_read_strings(call, all->buffer, &size, &start->n_environment));
         all->buffer[0] = SESSION_START;
         memcpy(all->buffer + 1, start, sizeof(*start));
         *ret_size = size;

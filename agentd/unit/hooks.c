@@ -13,6 +13,7 @@
 #include "lib/base/format.h"
 #include "lib/base/log.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
 #include "lib/base/unitname.h"
 #include "lib/base/utf8.h"
 #include "lib/unit/ours.h"
@@ -169,7 +170,7 @@ static void on_reply(sd_bus_message *reply, void *userdata) {
 static int start_run(struct run *r) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_close_ int output = -EBADF;
-        int fds[2], k;
+        int fds[2];
 
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
@@ -177,12 +178,11 @@ static int start_run(struct run *r) {
         output = fds[1];
         if (fcntl(r->fd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
-        if ((k = sd_event_add_io(r->hooks->event, &r->output, r->fd, EPOLLIN, on_output, r)) < 0 ||
-            (k = starter_message(r->hooks->systemd, "StartHook", &m)) < 0 ||
-            (k = sd_bus_message_append(m, "ss", r->unit, r->name)) < 0 ||
-            (k = sd_bus_message_append_strv(m, r->env)) < 0 ||
-            (k = sd_bus_message_append(m, "th", r->hooks->timeout_usec, output)) < 0)
-                return k;
+        TRY(sd_event_add_io(r->hooks->event, &r->output, r->fd, EPOLLIN, on_output, r));
+        TRY(starter_message(r->hooks->systemd, "StartHook", &m));
+        TRY(sd_bus_message_append(m, "ss", r->unit, r->name));
+        TRY(sd_bus_message_append_strv(m, r->env));
+        TRY(sd_bus_message_append(m, "th", r->hooks->timeout_usec, output));
         r->started = now_boot();
         log_full(LOG_DEBUG, 0, &(struct log_fields){ .job = r->job, .unit = r->unit }, "Running %s", r->unit);
         return systemd_call_job(r->hooks->systemd, 0, r->unit, m, on_reply, r);

@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/base/turns.h"
 #include "lib/wire/skip.h"
 #include "lib/wire/starter.h"
@@ -318,19 +319,17 @@ int systemd_stop_in_turn(struct systemd *s, uint32_t uid, const char *unit) {
 int systemd_kill(struct systemd *s, const char *unit, const char *whom, int signal,
                  systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = starter_message(s, "Kill", &m);
 
-        if (r < 0 || (r = sd_bus_message_append(m, "ssi", unit, whom, (int32_t)signal)) < 0)
-                return r;
+        TRY(starter_message(s, "Kill", &m));
+        TRY(sd_bus_message_append(m, "ssi", unit, whom, (int32_t)signal));
         return systemd_call(s, m, true, handler, userdata);
 }
 
 int systemd_list(struct systemd *s, const char *pattern, systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = systemd_message(s, "ListUnitsByPatterns", &m);
 
-        if (r < 0 || (r = sd_bus_message_append(m, "asas", 0, 1, pattern)) < 0)
-                return r;
+        TRY(systemd_message(s, "ListUnitsByPatterns", &m));
+        TRY(sd_bus_message_append(m, "asas", 0, 1, pattern));
         return systemd_call(s, m, false, handler, userdata);
 }
 
@@ -355,13 +354,11 @@ int systemd_get(struct systemd *s, const char *path, const char *interface, cons
                 systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         char name[64];
-        int r;
 
-        r = sd_bus_message_new_method_call(s->bus, &m, SERVICE, path, "org.freedesktop.DBus.Properties",
-                                           "Get");
         snprintf(name, sizeof(name), SERVICE ".%s", interface);
-        if (r < 0 || (r = sd_bus_message_append(m, "ss", name, property)) < 0)
-                return r;
+        TRY(sd_bus_message_new_method_call(s->bus, &m, SERVICE, path, "org.freedesktop.DBus.Properties",
+                                           "Get"));
+        TRY(sd_bus_message_append(m, "ss", name, property));
         return systemd_call(s, m, false, handler, userdata);
 }
 
@@ -422,22 +419,20 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
 /* 1: the State in the a{sv} of PropertiesChanged is "running". */
 static int read_running(sd_bus_message *m) {
         const char *interface, *key, *state;
-        int r = sd_bus_message_read(m, "s", &interface);
+        int r;
 
-        if (r >= 0 && strcmp(interface, SERVICE ".Job") != 0)
+        TRY(sd_bus_message_read(m, "s", &interface));
+        if (strcmp(interface, SERVICE ".Job") != 0)
                 return 0;
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = sd_bus_message_read(m, "s", &key);
-                if (r >= 0 && strcmp(key, "State") == 0) {
-                        r = sd_bus_message_read(m, "v", "s", &state);
-                        return r < 0 ? r : strcmp(state, "running") == 0;
+        TRY(sd_bus_message_enter_container(m, 'a', "{sv}"));
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                TRY(sd_bus_message_read(m, "s", &key));
+                if (strcmp(key, "State") == 0) {
+                        TRY(sd_bus_message_read(m, "v", "s", &state));
+                        return strcmp(state, "running") == 0;
                 }
-                if (r >= 0)
-                        r = message_skip(m, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
+                TRY(message_skip(m, "v"));
+                TRY(sd_bus_message_exit_container(m));
         }
         return r;
 }
@@ -522,7 +517,6 @@ int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *han
                 { "Reloading", on_reloading },
         };
         _cleanup_(systemd_free_p) struct systemd *s = calloc(1, sizeof(*s));
-        int r;
 
         if (!s)
                 return -ENOMEM;
@@ -531,18 +525,15 @@ int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *han
         s->handlers = *handlers;
         s->userdata = userdata;
         s->turns = (struct turns){ .places = SYSTEMD_JOBS, .share = SYSTEMD_SHARE };
-        r = sd_bus_set_exit_on_disconnect(bus, true);
-        for (size_t i = 0; i < ELEMENTSOF(signals) && r >= 0; i++)
-                r = sd_bus_match_signal_async(bus, &s->matches[i], SERVICE, OBJECT, MANAGER,
-                                              signals[i].member, signals[i].handler, on_match_installed, s);
-        if (r >= 0)
-                r = sd_bus_add_match_async(bus, &s->matches[ELEMENTSOF(signals)],
-                                           "type='signal',sender='" SERVICE "',path_namespace='" JOBS
-                                           "',interface='org.freedesktop.DBus.Properties',"
-                                           "member='PropertiesChanged',arg0='" SERVICE ".Job'",
-                                           on_job_changed, on_match_installed, s);
-        if (r < 0)
-                return r;
+        TRY(sd_bus_set_exit_on_disconnect(bus, true));
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                TRY(sd_bus_match_signal_async(bus, &s->matches[i], SERVICE, OBJECT, MANAGER,
+                                              signals[i].member, signals[i].handler, on_match_installed, s));
+        TRY(sd_bus_add_match_async(bus, &s->matches[ELEMENTSOF(signals)],
+                                   "type='signal',sender='" SERVICE "',path_namespace='" JOBS
+                                   "',interface='org.freedesktop.DBus.Properties',"
+                                   "member='PropertiesChanged',arg0='" SERVICE ".Job'",
+                                   on_job_changed, on_match_installed, s));
         *ret = TAKE_PTR(s);
         return 0;
 }

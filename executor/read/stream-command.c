@@ -14,6 +14,7 @@
 
 #include "executor/read/kind.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 
 #define PIPE_SIZE (1 << 20)
 #define STEP_MS 100
@@ -61,7 +62,6 @@ static int add_number(struct stream_command *c, const char *name, uint64_t value
 
 static int make_environment(struct stream_command *c, const struct reader_request *q) {
         size_t n = 0;
-        int r = 0;
 
         while (environ[n])
                 n++;
@@ -73,12 +73,10 @@ static int make_environment(struct stream_command *c, const struct reader_reques
                         c->environment[c->n_environment++] = environ[i];
         c->n_inherited = c->n_environment;
         if (q->source->path_pattern)
-                r = add_text(c, "PRIMUS_FILE", q->task->path);
-        if (r >= 0)
-                r = add_number(c, "PRIMUS_SEED", q->task->seed);
-        if (r >= 0)
-                r = add_number(c, "PRIMUS_TASK", q->task->task);
-        return r < 0 ? r : add_text(c, "PRIMUS_SOURCE", q->source->name);
+                TRY(add_text(c, "PRIMUS_FILE", q->task->path));
+        TRY(add_number(c, "PRIMUS_SEED", q->task->seed));
+        TRY(add_number(c, "PRIMUS_TASK", q->task->task));
+        return add_text(c, "PRIMUS_SOURCE", q->source->name);
 }
 
 /* ---- its life ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages-parts.h"
 
 static const char *const kinds[_CONDITION_KIND_MAX] = {
@@ -44,17 +45,15 @@ enum condition_severity condition_severity_from_string(const char *s) {
 
 int host_condition_append(sd_bus_message *m, const struct host_condition *c) {
         const char *kind = condition_kind_to_string(c->kind);
-        int r;
 
         if (!kind || !condition_severity_to_string(c->severity))
                 return -EINVAL;
-        if ((r = sd_bus_message_open_container(m, 'r', "ssust")) < 0 ||
-            (r = sd_bus_message_append_basic(m, 's', kind)) < 0 ||
-            (r = link_append_text(m, c->subject, CONDITION_SUBJECT_MAX)) < 0 ||
-            (r = sd_bus_message_append(m, "u", (uint32_t)c->severity)) < 0 ||
-            (r = link_append_text(m, c->text, CONDITION_TEXT_MAX)) < 0 ||
-            (r = sd_bus_message_append(m, "t", c->since_real)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'r', "ssust"));
+        TRY(sd_bus_message_append_basic(m, 's', kind));
+        TRY(link_append_text(m, c->subject, CONDITION_SUBJECT_MAX));
+        TRY(sd_bus_message_append(m, "u", (uint32_t)c->severity));
+        TRY(link_append_text(m, c->text, CONDITION_TEXT_MAX));
+        TRY(sd_bus_message_append(m, "t", c->since_real));
         return sd_bus_message_close_container(m);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages-parts.h"
 #include "lib/wire/skip.h"
 
@@ -42,14 +43,11 @@ static int append_string(sd_bus_message *m, const char *key, const char *value) 
 }
 
 static int append_io(sd_bus_message *m, const char *key, const struct start_extra *x) {
-        int r;
-
         if (x->n_io == 0)
                 return 0;
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append_basic(m, 's', key)) < 0 ||
-            (r = io_limits_append(m, x->io, x->n_io)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append_basic(m, 's', key));
+        TRY(io_limits_append(m, x->io, x->n_io));
         return sd_bus_message_close_container(m);
 }
 

@@ -9,6 +9,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages.h"
 #include "lib/wire/peer-internal.h"
 #include "lib/wire/pump.h"
@@ -339,22 +340,21 @@ static int make_bus(struct peer *p) {
         _cleanup_close_ int bus_end = fds[1];
         p->pump.pair_fd = fds[0];
         int r;
-        if ((r = sd_bus_new(&p->bus)) < 0 || (r = sd_bus_set_fd(p->bus, bus_end, bus_end)) < 0)
-                return r;
+        TRY(sd_bus_new(&p->bus));
+        TRY(sd_bus_set_fd(p->bus, bus_end, bus_end));
         p->bus_fd = TAKE_FD(bus_end);
-        if ((r = sd_bus_set_anonymous(p->bus, true)) < 0 || (r = sd_bus_set_trusted(p->bus, true)) < 0 ||
-            (r = sd_bus_negotiate_fds(p->bus, false)) < 0)
-                return r;
+        TRY(sd_bus_set_anonymous(p->bus, true));
+        TRY(sd_bus_set_trusted(p->bus, true));
+        TRY(sd_bus_negotiate_fds(p->bus, false));
         if (p->options.server) {
                 sd_id128_t id;
-                if ((r = sd_id128_randomize(&id)) < 0 || (r = sd_bus_set_server(p->bus, true, id)) < 0)
-                        return r;
+                TRY(sd_id128_randomize(&id));
+                TRY(sd_bus_set_server(p->bus, true, id));
         }
-        if ((r = sd_bus_start(p->bus)) < 0 ||
-            (r = sd_bus_match_signal(p->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
-                                     "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, p)) < 0 ||
-            (r = serve_bus(p)) < 0)
-                return r;
+        TRY(sd_bus_start(p->bus));
+        TRY(sd_bus_match_signal(p->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                                "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, p));
+        TRY(serve_bus(p));
         if ((r = sd_event_add_io(p->event, &p->pair_source, p->pump.pair_fd, EPOLLIN, on_pair, p)) < 0)
                 return r;
         /* Behind the bus: what it says to all that it has read goes out together, in one TLS record and one
