@@ -318,12 +318,7 @@ static void pipe_done(struct feed *f) {
 
         if (!d)
                 return;
-        if (d->producer) {
-                producer_stop(d->producer);
-                (void)pthread_mutex_unlock(&f->lock);
-                d->producer = producer_free(d->producer);
-                (void)pthread_mutex_lock(&f->lock);
-        }
+        d->producer = producer_end(d->producer);
         while (d->items) {
                 struct item *i = d->items;
 

@@ -233,6 +233,19 @@ struct producer *producer_free(struct producer *p) {
         return NULL;
 }
 
+struct producer *producer_end(struct producer *p) {
+        pthread_mutex_t *lock;
+
+        if (!p)
+                return NULL;
+        lock = p->lock;
+        producer_stop(p);
+        (void)pthread_mutex_unlock(lock);
+        (void)producer_free(p);
+        (void)pthread_mutex_lock(lock);
+        return NULL;
+}
+
 struct task *producer_task(const struct producer *p) {
         return p->task;
 }

@@ -151,8 +151,7 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
 
         TRY(check_order(o, c, ret_why));
         executor_unit_name(o->id.job, o->id.role, o->id.index, o->id.attempt, unit);
-        TRY(sd_bus_message_append(m, "ss", unit, "fail"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_unit_begin(m, unit));
         snprintf(text, sizeof(text), "Primus job %u, %s %u, attempt %u", o->id.job, o->id.role, o->id.index,
                  o->id.attempt);
         TRY(property_string(m, "Description", text));
@@ -177,6 +176,5 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
                 TRY(hide_append(m));
         TRY(append_output(m, o));
         TRY(append_commands(m, o, c, ret_why));
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_append(m, "a(sa(sv))", 0);
+        return property_unit_end(m);
 }
