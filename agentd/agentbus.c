@@ -12,6 +12,7 @@
 #include "agentd/telemetry/eyes.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 
 #define AGENT_NAME "org.primus.Agent1"
 #define AGENT_PATH "/org/primus/Agent1"
@@ -26,13 +27,11 @@ static int append_unit(const char *unit, const struct unit_facts *f, void *userd
 static int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         struct manager *m = userdata;
-        int r;
 
-        if ((r = sd_bus_message_new_method_return(call, &reply)) < 0 ||
-            (r = sd_bus_message_open_container(reply, 'a', "(susuuust)")) < 0 ||
-            (r = units_visit(m->units, append_unit, reply)) < 0 ||
-            (r = sd_bus_message_close_container(reply)) < 0)
-                return r;
+        TRY(sd_bus_message_new_method_return(call, &reply));
+        TRY(sd_bus_message_open_container(reply, 'a', "(susuuust)"));
+        TRY(units_visit(m->units, append_unit, reply));
+        TRY(sd_bus_message_close_container(reply));
         return sd_bus_send(NULL, reply, NULL);
 }
 
@@ -77,11 +76,10 @@ static int append_condition(const struct host_condition *c, void *userdata) {
 static int get_conditions(sd_bus *bus, const char *path, const char *interface, const char *name,
                           sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        int r = sd_bus_message_open_container(reply, 'a', "(sssst)");
 
-        if (r >= 0)
-                r = conditions_visit(hostwatch_conditions(m->watch), append_condition, reply);
-        return r < 0 ? r : sd_bus_message_close_container(reply);
+        TRY(sd_bus_message_open_container(reply, 'a', "(sssst)"));
+        TRY(conditions_visit(hostwatch_conditions(m->watch), append_condition, reply));
+        return sd_bus_message_close_container(reply);
 }
 
 static int get_probes(sd_bus *bus, const char *path, const char *interface, const char *name,

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
-#include "agentd/core/conf.h"
+#include "agentd/core/settings.h"
 #include "agentd/start.h"
 #include "lib/base/exit.h"
 #include "lib/base/log.h"
@@ -60,7 +60,7 @@ static int parse_arguments(int argc, char **argv) {
         return 1;
 }
 
-static int run(void) {
+static int run_daemon(void) {
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         _cleanup_(manager_free_p) struct manager *m = NULL;
         sigset_t signals;
@@ -101,6 +101,6 @@ int main(int argc, char **argv) {
         if (r <= 0)
                 return -r;
         log_open("primus-agentd");
-        r = run();
+        r = run_daemon();
         return exit_status(r > 0 ? -EIO : r);
 }

@@ -17,7 +17,7 @@
 #include "agentd/session/sessions.h"
 #include "agentd/unit/systemd.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/admission.h"
 #include "lib/wire/skip.h"
 
@@ -66,7 +66,7 @@ static int answer_error(sd_bus_message *call, const char *name, const char *text
 }
 
 /* An empty answer, where one is wanted. */
-static int done(sd_bus_message *call) {
+static int reply_empty(sd_bus_message *call) {
         int r = sd_bus_reply_method_return(call, NULL);
 
         return r < 0 ? r : 1;
@@ -132,7 +132,7 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
         if (units_stop(m->units, &h.id, grace, reason) < 0)
                 return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN,
                                          "host %s has neither a unit nor an exit record of it", m->node);
-        return done(call);
+        return reply_empty(call);
 }
 
 static int method_signal(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -153,7 +153,7 @@ static int method_signal(sd_bus_message *call, void *userdata, sd_bus_error *err
         if (r < 0 && r != -ENOENT) /* it has ended: its end is reported */
                 log_full(LOG_WARNING, r, &(struct log_fields){ .job = h.id.job, .role = h.id.role },
                          "Cannot send a signal to job %u, %s %u", h.id.job, h.id.role, h.id.index);
-        return done(call);
+        return reply_empty(call);
 }
 
 static void on_limits(const char *error, const char *text, void *userdata) {
@@ -201,7 +201,7 @@ static int method_set_rendezvous(sd_bus_message *call, void *userdata, sd_bus_er
         if (r < 0 && r != -ENOENT)
                 log_full(LOG_WARNING, r, &(struct log_fields){ .job = h.id.job, .role = h.id.role },
                          "Cannot tell job %u, %s %u who its peers are", h.id.job, h.id.role, h.id.index);
-        return done(call);
+        return reply_empty(call);
 }
 
 static void on_frozen(int r, const char *why, void *userdata) {
@@ -229,7 +229,7 @@ static int method_freeze(sd_bus_message *call, void *userdata, sd_bus_error *err
                 return 1;
         sd_bus_message_unref(call);
         if (r == -EALREADY)
-                return done(call);
+                return reply_empty(call);
         if (r == -ENOENT)
                 return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN, "host %s has no unit of it", m->node);
         if (r == -EAGAIN)
@@ -272,7 +272,7 @@ static int method_drop_job(sd_bus_message *call, void *userdata, sd_bus_error *e
                 return r;
         memcpy(uid.bytes, bytes, n);
         units_drop_job(m->units, uid, job);
-        return done(call);
+        return reply_empty(call);
 }
 
 static int method_power(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -291,7 +291,7 @@ static int method_power(sd_bus_message *call, void *userdata, sd_bus_error *erro
                 return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "host %s cannot do '%.*s'", m->node,
                                          utf8_fit(action, 32), action);
         starter_tell(units_systemd(m->units), "Power", "s", action);
-        return done(call);
+        return reply_empty(call);
 }
 
 static int method_exit_committed(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -302,7 +302,7 @@ static int method_exit_committed(sd_bus_message *call, void *userdata, sd_bus_er
         if (r <= 0)
                 return malformed(r, error);
         units_committed(m->units, &id);
-        return done(call);
+        return reply_empty(call);
 }
 
 /* Its wall clock, where it says so. */
@@ -324,21 +324,21 @@ static int method_heartbeat_ack(sd_bus_message *call, void *userdata, sd_bus_err
         sent = link_heartbeat_acked(m->link, seq);
         if (sent > 0 && real > 0)
                 hostwatch_clock(m->watch, real, sent);
-        return done(call);
+        return reply_empty(call);
 }
 
 static int method_grant(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         int r = data_grant(m->data, call);
 
-        return r < 0 ? malformed(r, error) : done(call);
+        return r < 0 ? malformed(r, error) : reply_empty(call);
 }
 
 static int method_feed_control(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         int r = data_control(m->data, call);
 
-        return r < 0 ? malformed(r, error) : done(call);
+        return r < 0 ? malformed(r, error) : reply_empty(call);
 }
 
 static int method_read_log(sd_bus_message *call, void *userdata, sd_bus_error *error) {

@@ -34,7 +34,8 @@
 #include "lib/base/exit.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/try.h"
+#include "lib/base/utf8.h"
 #include "lib/base/worker.h"
 
 /* Kept for the host itself where MemoryReserve= says nothing. */
@@ -117,26 +118,20 @@ static int send_final(const struct exit_report *x, void *userdata) {
 
 static int on_registration(sd_bus_message *message, const struct addr *local, void *userdata) {
         struct manager *m = userdata;
-        int r;
 
         m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address
                                                                        : hostwatch_address(m->watch, local);
-        r = serving_describe(m->serving, &m->inventory.serves);
-        if (r >= 0)
-                r = hostwatch_networks(m->watch, &m->inventory);
-        if (r >= 0)
-                r = inventory_append(message, &m->inventory);
-        if (r < 0)
-                return r;
+        TRY(serving_describe(m->serving, &m->inventory.serves));
+        TRY(hostwatch_networks(m->watch, &m->inventory));
+        TRY(inventory_append(message, &m->inventory));
         /* Ahead of the registration, which tells masterd that they have ended. */
-        r = units_visit_exits(m->units, send_final, sd_bus_message_get_bus(message));
-        if (r < 0 || (r = units_append(m->units, message)) < 0 ||
-            (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
-            (r = units_append_epochs(m->units, message)) < 0 ||
-            (r = units_append_work(m->units, message)) < 0 ||
-            (r = inventory_append_extra(message, &m->inventory)) < 0 ||
-            (r = hostwatch_append(m->watch, message)) < 0)
-                return r;
+        TRY(units_visit_exits(m->units, send_final, sd_bus_message_get_bus(message)));
+        TRY(units_append(m->units, message));
+        TRY(sd_bus_message_open_container(message, 'a', "{sv}"));
+        TRY(units_append_epochs(m->units, message));
+        TRY(units_append_work(m->units, message));
+        TRY(inventory_append_extra(message, &m->inventory));
+        TRY(hostwatch_append(m->watch, message));
         return sd_bus_message_close_container(message);
 }
 
@@ -432,15 +427,13 @@ static void on_units_ready(void *userdata) {
 static int tell_starter(struct manager *m) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         struct systemd *s = units_systemd(m->units);
-        int r;
 
-        if ((r = starter_message(s, "SetInventory", &message)) < 0 ||
-            (r = sd_bus_message_append(message, "s", m->node)) < 0 ||
-            (r = inventory_append(message, &m->inventory)) < 0 ||
-            (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
-            (r = inventory_append_extra(message, &m->inventory)) < 0 ||
-            (r = sd_bus_message_close_container(message)) < 0)
-                return r;
+        TRY(starter_message(s, "SetInventory", &message));
+        TRY(sd_bus_message_append(message, "s", m->node));
+        TRY(inventory_append(message, &m->inventory));
+        TRY(sd_bus_message_open_container(message, 'a', "{sv}"));
+        TRY(inventory_append_extra(message, &m->inventory));
+        TRY(sd_bus_message_close_container(message));
         return starter_send(s, message);
 }
 

@@ -44,7 +44,7 @@ static int flush(struct collect *c) {
         return n < 0 ? -errno : 0;
 }
 
-static int put(struct collect *c, const void *data, size_t size) {
+static int put_bytes(struct collect *c, const void *data, size_t size) {
         const uint8_t *p = data;
         int r = 0;
 
@@ -61,7 +61,7 @@ static int put(struct collect *c, const void *data, size_t size) {
         return r;
 }
 
-static int say(struct collect *c, const struct artifact *a, const void *payload, size_t size) {
+static int say_artifact(struct collect *c, const struct artifact *a, const void *payload, size_t size) {
         struct artifact whole = *a;
         uint8_t head[ARTIFACT_HEAD_SIZE];
         int r;
@@ -69,14 +69,14 @@ static int say(struct collect *c, const struct artifact *a, const void *payload,
         whole.payload_size = (uint16_t)size;
         artifact_write(&whole, head);
         c->records++;
-        r = put(c, head, sizeof(head));
-        return r < 0 ? r : put(c, payload, size);
+        r = put_bytes(c, head, sizeof(head));
+        return r < 0 ? r : put_bytes(c, payload, size);
 }
 
 static int say_left_out(struct collect *c, const char *path, enum artifact_why why) {
         const struct artifact a = { .type = ARTIFACT_LEFT_OUT, .why = (uint8_t)why };
 
-        return say(c, &a, path, strlen(path));
+        return say_artifact(c, &a, path, strlen(path));
 }
 
 static uint64_t mtime_of(const struct stat *st) {
@@ -100,7 +100,7 @@ static int list_link(struct collect *c, int dir, const char *name) {
         text[l + 1 + (size_t)n] = 0;
         if (!artifact_link_inside(c->path, text + l + 1))
                 return say_left_out(c, c->path, ARTIFACT_OUTSIDE);
-        return say(c, &a, text, l + 1 + (size_t)n);
+        return say_artifact(c, &a, text, l + 1 + (size_t)n);
 }
 
 static int list_directory(struct collect *c, int fd, size_t length, unsigned depth);
@@ -119,7 +119,7 @@ static int list_entry(struct collect *c, int dir, const char *name, size_t lengt
         if (S_ISREG(st.st_mode)) {
                 a.type = ARTIFACT_FILE;
                 a.size = (uint64_t)st.st_size;
-                return say(c, &a, c->path, strlen(c->path));
+                return say_artifact(c, &a, c->path, strlen(c->path));
         }
         if (!S_ISDIR(st.st_mode))
                 return say_left_out(c, c->path, ARTIFACT_SPECIAL);
@@ -129,7 +129,7 @@ static int list_entry(struct collect *c, int dir, const char *name, size_t lengt
         if (fd < 0)
                 return say_left_out(c, c->path, ARTIFACT_UNREADABLE);
         a.type = ARTIFACT_DIRECTORY;
-        int r = say(c, &a, c->path, strlen(c->path));
+        int r = say_artifact(c, &a, c->path, strlen(c->path));
         if (r < 0) {
                 close_fd(fd);
                 return r;
@@ -174,7 +174,7 @@ static int list_directory(struct collect *c, int fd, size_t length, unsigned dep
         return say_left_out(c, c->path, ARTIFACT_UNREADABLE); /* what else is in it */
 }
 
-static int list(struct collect *c) {
+static int send_list(struct collect *c) {
         int fd = fcntl(c->top, F_DUPFD_CLOEXEC, 3);
 
         return fd < 0 ? -errno : list_directory(c, fd, 0, 0);
@@ -212,7 +212,7 @@ static int send_file(struct collect *c, int fd, const struct stat *before, uint6
         const struct artifact piece = { .type = ARTIFACT_DATA };
         static uint8_t data[DATA_MAX];
         struct stat after;
-        int r = say(c, &a, path, strlen(path));
+        int r = say_artifact(c, &a, path, strlen(path));
 
         while (r >= 0 && eof.size < a.size) {
                 ssize_t n = read(fd, data, MIN((uint64_t)sizeof(data), a.size - eof.size));
@@ -225,14 +225,14 @@ static int send_file(struct collect *c, int fd, const struct stat *before, uint6
                         break; /* 0: shorter than it was, it has changed */
                 eof.mode = crc32c(eof.mode, data, (size_t)n);
                 eof.size += (uint64_t)n;
-                r = say(c, &piece, data, (size_t)n);
+                r = say_artifact(c, &piece, data, (size_t)n);
         }
         if (r < 0)
                 return r;
         if (eof.why == 0 && (eof.size < a.size || fstat(fd, &after) < 0 || after.st_size != before->st_size ||
                              mtime_of(&after) != a.mtime_nsec || (uint64_t)before->st_size > most))
                 eof.why = ARTIFACT_CHANGED;
-        return say(c, &eof, NULL, 0);
+        return say_artifact(c, &eof, NULL, 0);
 }
 
 static int on_want(const struct artifact *a, const uint8_t *payload, void *userdata) {
@@ -325,10 +325,10 @@ int collect_run(int control, const char *directory) {
         if (r >= 0 && c.top < 0)
                 r = -errno;
         if (r >= 0)
-                r = fetches ? fetch(&c) : list(&c);
+                r = fetches ? fetch(&c) : send_list(&c);
         if (r >= 0) {
                 const struct artifact last = { .type = ARTIFACT_END, .size = c.records };
-                r = say(&c, &last, NULL, 0);
+                r = say_artifact(&c, &last, NULL, 0);
         }
         if (r >= 0)
                 r = flush(&c);

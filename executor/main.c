@@ -13,7 +13,7 @@
 
 #define EXIT_USAGE 2
 
-static void usage(FILE *f) {
+static void print_usage(FILE *f) {
         fputs("Usage:\n"
               "  primus-executor --feed [--] COMMAND [ARGUMENT...]\n"
               "  primus-executor --scan --source NUMBER [--after PATH] [--batch NUMBER]\n"
@@ -103,7 +103,7 @@ int main(int argc, char *argv[]) {
         if (strcmp(mode, "--collect") == 0)
                 return argc == 3 ? collect_run(0, argv[2]) : usage_error("--collect wants a directory");
         if (strcmp(mode, "--help") == 0) {
-                usage(stdout);
+                print_usage(stdout);
                 return 0;
         }
         if (strcmp(mode, "--version") == 0) {

@@ -22,7 +22,7 @@ struct sides {
         bool terminal;
 };
 
-static void say(const char *text) {
+static void say_error(const char *text) {
         (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
@@ -36,12 +36,12 @@ static _Noreturn void become(char **argv, const char *path, const struct sides *
         (void)sigprocmask(SIG_SETMASK, mask, NULL);
         execvp(path, argv);
         error = errno;
-        say(program_invocation_short_name);
-        say(": cannot run ");
-        say(path);
-        say(": ");
-        say(strerrordesc_np(error));
-        say("\n");
+        say_error(program_invocation_short_name);
+        say_error(": cannot run ");
+        say_error(path);
+        say_error(": ");
+        say_error(strerrordesc_np(error));
+        say_error("\n");
         _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 }
 

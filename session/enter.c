@@ -183,7 +183,7 @@ static int executor_of(const char *session, char *ret, size_t size) {
                                                                                                   : -EINVAL;
 }
 
-static int fail(const char *what, int error) {
+static int fail_with(const char *what, int error) {
         fprintf(stderr, "primus-enter: %s: %s\n", what, strerror(-error));
         return EXIT_FAILURE;
 }
@@ -208,26 +208,26 @@ int main(int argc, char **argv) {
                 return 2;
         }
         if (!pid || !*pid || strspn(pid, "0123456789") != strlen(pid) || strlen(pid) > 10)
-                return fail("$MAINPID", -EINVAL);
+                return fail_with("$MAINPID", -EINVAL);
         /* Ours is the session's unit's; its slice is the job's, where the executor is as well. */
         if ((r = unit_path("self", own, sizeof(own))) < 0 || (r = unit_path(pid, theirs, sizeof(theirs))) < 0)
-                return fail("cannot read cgroups", r);
+                return fail_with("cannot read cgroups", r);
         slash = strrchr(own, '/');
         if (strcmp(own, theirs) != 0 || !slash || strcmp(slash + 1, argv[1]) != 0)
-                return fail("the process is not of this unit", -EPERM);
+                return fail_with("the process is not of this unit", -EPERM);
         snprintf(cgroup, sizeof(cgroup), "%.*s/%s", (int)(slash - own), own, executor);
         r = first_process(cgroup, model);
         if (r < 0)
-                return fail("the executor has ended", r);
+                return fail_with("the executor has ended", r);
         r = move(pid, model);
         if (r < 0)
-                return fail("cannot move the session into the executor's cgroup", r);
+                return fail_with("cannot move the session into the executor's cgroup", r);
         /* $MAINPID can be what the job's environment says: nobody stays outside the executor's limits. */
         r = only_we_are_left(own);
         if (r < 0)
-                return fail("the session's process is another one", r);
+                return fail_with("the session's process is another one", r);
         /* The model may have ended, and its number be another's by now. */
         if ((r = unit_path(pid, theirs, sizeof(theirs))) < 0 || strcmp(theirs, cgroup) != 0)
-                return fail("the executor has ended", r < 0 ? r : -ESRCH);
+                return fail_with("the executor has ended", r < 0 ? r : -ESRCH);
         return EXIT_SUCCESS;
 }

@@ -104,7 +104,7 @@ static int connect_to(uint16_t port, int *ret) {
         return 0;
 }
 
-static int fail(int control, const char *what, int error) {
+static int fail_session(int control, const char *what, int error) {
         char why[256];
 
         snprintf(why, sizeof(why), "%s: %s", what, strerror(-error));
@@ -131,7 +131,7 @@ static int enter_directory(int control) {
         return 0;
 }
 
-static int run(int control, const struct start *s, const sigset_t *old, int signals) {
+static int run_session(int control, const struct start *s, const sigset_t *old, int signals) {
         struct relay_options o = { .control = control, .signals = signals };
         char why[128];
         int r;
@@ -141,8 +141,9 @@ static int run(int control, const struct start *s, const sigset_t *old, int sign
                         return EXIT_FAILURE;
                 r = command_start(s->arguments, s->head.pty, &s->head.size, old, &o.command);
                 if (r < 0)
-                        return fail(control,
-                                    s->head.pty ? "cannot open a terminal" : "cannot start the command", r);
+                        return fail_session(
+                                control, s->head.pty ? "cannot open a terminal" : "cannot start the command",
+                                r);
                 r = relay_run(&o);
                 command_done(&o.command);
                 return r;
@@ -154,7 +155,7 @@ static int run(int control, const struct start *s, const sigset_t *old, int sign
                 return EXIT_FAILURE;
         }
         if (r < 0)
-                return fail(control, "cannot connect", r);
+                return fail_session(control, "cannot connect", r);
         o.command.terminal = o.command.errors = -EBADF;
         o.command.out = o.command.in;
         r = relay_run(&o);
@@ -196,19 +197,20 @@ int main(int argc, char **argv) {
         sigaddset(&mask, SIGCHLD);
         if (sigprocmask(SIG_BLOCK, &mask, &old) < 0 ||
             (signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
-                return fail(control, "cannot wait for signals", -errno);
+                return fail_session(control, "cannot wait for signals", -errno);
         (void)signal(SIGPIPE, SIG_IGN);
         r = receive_start(control, packet, &s);
         if (r == -ECONNRESET)
                 return EXIT_SUCCESS;
         if (r < 0)
-                return fail(control,
-                            r == -EPROTONOSUPPORT
-                                    ? "an upgrade of Primus is under way on this host, try again in a moment"
-                                    : "agentd's word is not understood",
-                            r);
+                return fail_session(
+                        control,
+                        r == -EPROTONOSUPPORT
+                                ? "an upgrade of Primus is under way on this host, try again in a moment"
+                                : "agentd's word is not understood",
+                        r);
         (void)prctl(PR_SET_DUMPABLE, 1); /* as any process in the executor's cgroup */
-        r = run(control, &s, &old, signals);
+        r = run_session(control, &s, &old, signals);
         free(s.arguments);
         return r;
 }

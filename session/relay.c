@@ -258,7 +258,7 @@ static void turn(struct relay *r) {
 
 /* What the command wrote before it ended is in its pipes or terminal by now. Others that it left behind may
  * hold them open; they are not waited for. */
-static void drain(struct relay *r) {
+static void drain_output(struct relay *r) {
         bool out = !r->out_open, errors = !r->errors_open;
 
         while (!r->abandoned && (r->up_size > 0 || !out || !errors)) {
@@ -316,7 +316,7 @@ int relay_run(struct relay_options *o) {
         while (waits_for_more(&r))
                 turn(&r);
         if (!r.connection)
-                drain(&r);
+                drain_output(&r);
         if (r.stopped)
                 r.status = SESSION_STATUS_BROKEN;
         if (!r.abandoned)

@@ -13,19 +13,13 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 
-#include "lib/base/bytes.h"
-#include "session/command.h"
-#include "session/stdio-parts.h"
+#include "session/stdio-hold-parts.h"
 
-/* Who sends has so long to come, and to come back. */
-#define LOST_MSEC 120000
 /* What the terminal showed last has so long to arrive. */
 #define LAST_MSEC 10000
 /* A command whose terminal has gone, from SIGHUP to SIGKILL. */
 #define HANG_UP_MSEC 5000
-#define ACK_BYTES (32u << 10)
 
 enum {
         AT_SIGNALS,
@@ -35,32 +29,6 @@ enum {
         AT_OUT,
         N_POLLED
 };
-
-struct hold {
-        const struct stdio_options *options;
-        struct command command; /* pid 0: not started */
-        sigset_t mask;          /* the command's */
-        struct keeper keeper;
-        int signals, listening, connection;
-        bool greeted; /* the connection has said where it goes on */
-        struct bytes in, out;
-        uint64_t out_sent, told; /* told: acknowledged input */
-        bool in_ended, in_gone, told_gone, tell_held;
-        bool out_over; /* the terminal has no more */
-        bool ended, told_exit, left;
-        int status;                        /* of waitpid() */
-        int64_t lost_at, last_at, kill_at; /* 0: not set */
-        uint8_t rx[STDIO_FRAME_MAX], tx[STDIO_FRAME_MAX];
-        size_t rx_size, tx_at, tx_size;
-        bool broken; /* the input: the status is ours */
-};
-
-static int64_t now_msec(void) {
-        struct timespec t;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &t);
-        return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- the command ---- */
 
@@ -106,7 +74,7 @@ static void close_in(struct hold *h) {
         keeper_let_go(&h->keeper);
 }
 
-static int start(struct hold *h, const struct session_size *size) {
+int hold_start(struct hold *h, const struct session_size *size) {
         int r;
 
         if (h->command.pid > 0)
@@ -176,7 +144,7 @@ static _printf_(2, 3) void break_off(struct hold *h, const char *format, ...) {
                 kill_all(h);
 }
 
-static void lose(struct hold *h, const char *why) {
+void hold_lose(struct hold *h, const char *why) {
         h->lost_at = 0;
         if (h->options->pty)
                 break_off(h, "primus-stdio: the terminal of this command has gone: %s\n", why);
@@ -218,195 +186,6 @@ static void read_signals(struct hold *h) {
                                 _exit(128 + (int)s.ssi_signo);
                 } else if (s.ssi_pid != 1 && !h->ended) /* systemd tells everybody */
                         (void)kill(h->command.pid, (int)s.ssi_signo);
-}
-
-/* ---- the connection ---- */
-
-static void disconnect(struct hold *h) {
-        h->connection = close_fd(h->connection);
-        h->greeted = false;
-        h->rx_size = h->tx_at = h->tx_size = 0;
-        if ((h->options->pty || (!h->in_ended && !h->in_gone && !h->options->may_leave)) && !h->ended)
-                h->lost_at = now_msec() + LOST_MSEC;
-}
-
-/* Who comes later is the same one, whose connection before may not know yet that it has ended. */
-static void accept_one(struct hold *h) {
-        int fd = accept4(h->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-        if (fd < 0)
-                return;
-        if (!stdio_is_ours(fd)) {
-                (void)close(fd);
-                return;
-        }
-        disconnect(h);
-        h->connection = fd;
-        h->tell_held = true;
-        h->told_gone = h->told_exit = false;
-}
-
-static void frame(struct hold *h, enum stdio_frame kind, const void *data, size_t size) {
-        stdio_head(h->tx, kind, size);
-        if (size > 0)
-                memcpy(h->tx + STDIO_HEAD, data, size);
-        h->tx_at = 0;
-        h->tx_size = STDIO_HEAD + size;
-}
-
-/* What is to be said next, if there is anything. */
-static bool compose(struct hold *h) {
-        if (h->connection < 0 || h->tx_at < h->tx_size)
-                return h->connection >= 0;
-        if (h->tell_held) {
-                const struct stdio_held held = { htole64(h->in.from), htole64(h->in.to),
-                                                 htole64(h->out.from) };
-
-                h->tell_held = false;
-                frame(h, STDIO_HELD, &held, sizeof(held));
-        } else if (!h->greeted)
-                return false;
-        else if (h->in.from - h->told >= ACK_BYTES || (h->in.from != h->told && h->in.from == h->in.to)) {
-                const uint64_t taken = htole64(h->in.from);
-
-                h->told = h->in.from;
-                frame(h, STDIO_TAKEN, &taken, sizeof(taken));
-        } else if (h->in_gone && !h->told_gone) {
-                h->told_gone = true;
-                frame(h, STDIO_UNREAD, NULL, 0);
-        } else if (h->out_sent < h->out.to) {
-                const uint8_t *piece;
-                size_t n = bytes_at(&h->out, h->out_sent, &piece);
-
-                n = n < STDIO_DATA_MAX ? n : STDIO_DATA_MAX;
-                frame(h, STDIO_OUTPUT, piece, n);
-                h->out_sent += n;
-        } else if (h->ended && h->out_over && !h->told_exit) {
-                h->told_exit = true;
-                frame(h, STDIO_EXIT, NULL, 0);
-        } else
-                return false;
-        return true;
-}
-
-static void send_frames(struct hold *h) {
-        while (compose(h)) {
-                ssize_t n = send(h->connection, h->tx + h->tx_at, h->tx_size - h->tx_at, MSG_NOSIGNAL);
-
-                if (n < 0) {
-                        if (errno != EAGAIN && errno != EINTR)
-                                disconnect(h);
-                        return;
-                }
-                h->tx_at += (size_t)n;
-        }
-}
-
-static uint64_t read_u64(const uint8_t *data, size_t size) {
-        uint64_t v = 0;
-
-        memcpy(&v, data, size < sizeof(v) ? size : sizeof(v));
-        return le64toh(v);
-}
-
-static bool on_hello(struct hold *h, const uint8_t *data, size_t size) {
-        struct stdio_hello hello;
-        struct session_size s;
-        uint64_t from, shown;
-
-        if (size != sizeof(hello) || h->greeted)
-                return false;
-        memcpy(&hello, data, sizeof(hello));
-        from = le64toh(hello.from);
-        shown = le64toh(hello.shown);
-        if (h->options->may_leave && h->in.to == 0)
-                h->in.from = h->in.to = h->told = from; /* what was typed to an earlier attempt */
-        if (from != h->in.to || shown < h->out.from || shown > h->out.to)
-                return false;
-        h->out.from = h->out_sent = shown;
-        h->greeted = true;
-        h->lost_at = 0;
-        s = (struct session_size){ le16toh(hello.size.rows), le16toh(hello.size.columns) };
-        if (start(h, &s) != 0) {
-                h->broken = h->left = true;
-                return true;
-        }
-        command_resize(&h->command, &s);
-        return true;
-}
-
-/* False: nobody who speaks as we do. */
-static bool on_frame(struct hold *h, uint8_t kind, const uint8_t *data, size_t size) {
-        struct stdio_size s;
-        uint64_t shown;
-
-        if (kind == STDIO_HELLO)
-                return on_hello(h, data, size);
-        if (kind == STDIO_ABORT) {
-                char why[256];
-                size_t n = 0;
-
-                for (size_t i = 0; i < size && n < sizeof(why) - 1; i++)
-                        why[n++] = data[i] < ' ' || data[i] == 127 ? '?' : (char)data[i];
-                why[n] = 0;
-                lose(h, why);
-                return true;
-        }
-        if (!h->greeted)
-                return false;
-        switch (kind) {
-        case STDIO_INPUT:
-                if (h->in_ended || size > bytes_room(&h->in))
-                        return false;
-                bytes_put(&h->in, data, size);
-                return true;
-        case STDIO_INPUT_END:
-                h->in_ended = true;
-                return true;
-        case STDIO_SHOWN:
-                shown = read_u64(data, size);
-                if (shown < h->out.from || shown > h->out_sent)
-                        return false;
-                h->out.from = shown;
-                return true;
-        case STDIO_SIZE:
-                if (size == sizeof(s)) {
-                        memcpy(&s, data, size);
-                        command_resize(&h->command,
-                                       &(struct session_size){ le16toh(s.rows), le16toh(s.columns) });
-                }
-                return true;
-        default: /* of a later primusctl */
-                return true;
-        }
-}
-
-static void read_frames(struct hold *h) {
-        ssize_t n = recv(h->connection, h->rx + h->rx_size, sizeof(h->rx) - h->rx_size, 0);
-        size_t at = 0;
-        long l = 0;
-
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return;
-        if (n <= 0) {
-                h->left |= h->told_exit;
-                disconnect(h);
-                return;
-        }
-        h->rx_size += (size_t)n;
-        while (h->connection >= 0 && (l = stdio_frame_size(h->rx + at, h->rx_size - at)) > 0) {
-                if (!on_frame(h, h->rx[at], h->rx + at + STDIO_HEAD, (size_t)l - STDIO_HEAD))
-                        l = -1;
-                if (l < 0)
-                        break;
-                at += (size_t)l;
-        }
-        if (l < 0) {
-                disconnect(h);
-                return;
-        }
-        memmove(h->rx, h->rx + at, h->rx_size - at);
-        h->rx_size -= at;
 }
 
 /* ---- the command's side ---- */
@@ -466,10 +245,11 @@ static void look_at_clock(struct hold *h) {
         const int64_t now = now_msec();
 
         if (h->lost_at > 0 && now >= h->lost_at)
-                lose(h,
-                     h->command.pid > 0
-                             ? "'primusctl run' was there no more, and did not come back within two minutes"
-                             : "'primusctl run' did not come within two minutes");
+                hold_lose(
+                        h,
+                        h->command.pid > 0
+                                ? "'primusctl run' was there no more, and did not come back within two minutes"
+                                : "'primusctl run' did not come within two minutes");
         if (h->kill_at > 0 && now >= h->kill_at) {
                 h->kill_at = 0;
                 kill_all(h);
@@ -490,7 +270,8 @@ static void loop(struct hold *h) {
                         [AT_SIGNALS] = { .fd = h->signals, .events = POLLIN },
                         [AT_LISTEN] = { .fd = h->listening, .events = POLLIN },
                         [AT_CONNECTION] = { .fd = h->connection,
-                                            .events = (short)(POLLIN | (compose(h) ? POLLOUT : 0)) },
+                                            .events =
+                                                    (short)(POLLIN | (connection_compose(h) ? POLLOUT : 0)) },
                         /* Without an event: that nobody reads any more. */
                         [AT_IN] = { .fd = h->command.in,
                                     .events = (short)(h->in.from < h->in.to ? POLLOUT : 0) },
@@ -515,12 +296,12 @@ static void loop(struct hold *h) {
                         close_in(h);
                 }
                 if (p[AT_CONNECTION].revents)
-                        read_frames(h);
+                        connection_read(h);
                 if (p[AT_LISTEN].revents)
-                        accept_one(h);
+                        connection_accept(h);
                 if (h->command.pid > 0)
                         write_in(h);
-                send_frames(h);
+                connection_send(h);
                 look_at_clock(h);
         }
 }
@@ -552,7 +333,7 @@ static _Noreturn void end_like(const struct hold *h) {
         exit(WEXITSTATUS(h->status));
 }
 
-static int prepare(struct hold *h) {
+static int prepare_hold(struct hold *h) {
         /* Faults of our own. All else may be a signal that the job asks for, and must not end us. */
         static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
         struct sockaddr_un address;
@@ -590,14 +371,14 @@ int stdio_hold(const struct stdio_options *o) {
 
         h.options = o;
         h.out_over = !o->pty;
-        r = prepare(&h);
+        r = prepare_hold(&h);
         if (r < 0)
                 return stdio_fail(
                         r == -EINVAL ? "the standard input of this job came from a 'primusctl run' that is "
                                        "over; run it anew"
                                      : "cannot wait for the standard input",
                         r);
-        if (o->may_leave && !o->pty && (r = start(&h, NULL)) != 0)
+        if (o->may_leave && !o->pty && (r = hold_start(&h, NULL)) != 0)
                 return r;
         if (!o->may_leave || o->pty)
                 h.lost_at = now_msec() + LOST_MSEC;

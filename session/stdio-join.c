@@ -28,7 +28,7 @@ static int connect_once(const struct sockaddr_un *address) {
 }
 
 /* False: it has ended. */
-static bool fill(int fd, struct side *s) {
+static bool fill_side(int fd, struct side *s) {
         ssize_t n = read(fd, s->data, sizeof(s->data));
 
         if (n < 0)
@@ -38,7 +38,7 @@ static bool fill(int fd, struct side *s) {
         return n > 0;
 }
 
-static bool drain(int fd, struct side *s) {
+static bool drain_side(int fd, struct side *s) {
         ssize_t n = send(fd, s->data + s->at, s->size - s->at, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0 && errno == ENOTSOCK)
@@ -81,13 +81,13 @@ int stdio_join(void) {
 
                 if (poll(p, 3, -1) < 0)
                         continue;
-                if (p[0].revents && !fill(STDIN_FILENO, &to))
+                if (p[0].revents && !fill_side(STDIN_FILENO, &to))
                         return EXIT_SUCCESS;
-                if (p[1].revents & POLLOUT && !drain(fd, &to))
+                if (p[1].revents & POLLOUT && !drain_side(fd, &to))
                         to.at = to.size; /* it has ended; what it said still comes */
-                if (p[1].revents & (POLLIN | POLLHUP | POLLERR) && idle_from && !fill(fd, &from))
+                if (p[1].revents & (POLLIN | POLLHUP | POLLERR) && idle_from && !fill_side(fd, &from))
                         return EXIT_SUCCESS;
-                if (p[2].revents && !drain(STDOUT_FILENO, &from))
+                if (p[2].revents && !drain_side(STDOUT_FILENO, &from))
                         return EXIT_SUCCESS;
         }
 }

@@ -22,7 +22,7 @@ static void close_all_but(unsigned a, unsigned b) {
         (void)close_range(high + 1, ~0u, 0);
 }
 
-static _Noreturn void keep(int pipe, int word) {
+static _Noreturn void keep_pipe(int pipe, int word) {
         /* Without an event: that nobody reads any more. */
         struct pollfd p[] = { { .fd = pipe }, { .fd = word, .events = POLLIN } };
         char said;
@@ -58,7 +58,7 @@ int keeper_start(int pipe, struct keeper *ret) {
                 return -errno;
         if (pid == 0) {
                 (void)close(ours);
-                keep(pipe, theirs);
+                keep_pipe(pipe, theirs);
         }
         *ret = (struct keeper){ .pid = pid, .word = TAKE_FD(ours) };
         return 0;

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 
 void recorder_segment(void *userdata, size_t job, const struct sched_hold *hold, uint64_t from, uint64_t to) {
         struct recorder *r = userdata;

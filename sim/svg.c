@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "sim/report.h"
 
 #define WIDTH 1200.0
@@ -44,7 +44,7 @@ static double height_of(const struct trace *t, const struct segment *s) {
 }
 
 /* Puts box i where none of the same host that is still there lies: as low as possible. */
-static void settle(struct box *boxes, size_t first, size_t i, double height) {
+static void lower_box(struct box *boxes, size_t first, size_t i, double height) {
         double low = 0;
         bool moved = true;
 
@@ -176,7 +176,7 @@ int report_svg(FILE *f, const struct trace *t, const struct world *w, const stru
                 uint32_t host = boxes[i].s->host;
                 if (i > 0 && boxes[i - 1].s->host != host)
                         first = i;
-                settle(boxes, first, i, height_of(t, boxes[i].s));
+                lower_box(boxes, first, i, height_of(t, boxes[i].s));
                 rows[host] = MAX(rows[host], boxes[i].high);
         }
         for (uint32_t i = 0; i < w->n_hosts; i++)

@@ -18,7 +18,7 @@
 #define FILE_MAX ((size_t)512 << 20)
 #define COLUMNS_MAX 32u
 
-static _printf_(2, 3) int refuse(struct trace *t, const char *format, ...) {
+static _printf_(2, 3) int refuse_line(struct trace *t, const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);
@@ -28,7 +28,7 @@ static _printf_(2, 3) int refuse(struct trace *t, const char *format, ...) {
 }
 
 /* Room for one more. NULL: none. */
-static void *append(void *array, size_t element, size_t *n, size_t *allocated) {
+static void *append_element(void *array, size_t element, size_t *n, size_t *allocated) {
         void **a = array;
 
         if (*n == *allocated) {
@@ -67,10 +67,10 @@ static int find_pool(struct trace *t, const char *name, uint32_t *ret) {
                         return 0;
                 }
         if (name[0] == 0 || strlen(name) >= sizeof(p->name) || t->n_pools == POLICY_POOLS_MAX)
-                return refuse(
+                return refuse_line(
                         t, "\"%.60s\" cannot be a pool: a name has 1 to %u bytes, and there are at most %u",
                         name, POLICY_POOL_NAME_MAX - 1, POLICY_POOLS_MAX);
-        p = append(&t->pools, sizeof(*p), &t->n_pools, &t->pools_allocated);
+        p = append_element(&t->pools, sizeof(*p), &t->n_pools, &t->pools_allocated);
         if (!p)
                 return -ENOMEM;
         snprintf(p->name, sizeof(p->name), "%s", name);
@@ -90,9 +90,9 @@ static int find_user(struct trace *t, const char *name, uint32_t *ret) {
                         return 0;
                 }
         if (name[0] == 0 || strlen(name) >= sizeof(*u))
-                return refuse(t, "\"%.60s\" cannot be a user: a name has 1 to %u bytes", name,
-                              TRACE_NAME_MAX - 1);
-        u = append(&t->users, sizeof(*u), &t->n_users, &t->users_allocated);
+                return refuse_line(t, "\"%.60s\" cannot be a user: a name has 1 to %u bytes", name,
+                                   TRACE_NAME_MAX - 1);
+        u = append_element(&t->users, sizeof(*u), &t->n_users, &t->users_allocated);
         if (!u)
                 return -ENOMEM;
         snprintf(*u, sizeof(*u), "%s", name);
@@ -107,7 +107,7 @@ int trace_set_pool(struct trace *t, const char *spec) {
         int r;
 
         if (!colon || colon - spec >= (int)sizeof(name) || parse_u32(colon + 1, 1, 1000000, &weight) < 0)
-                return refuse(t, "\"%.80s\" is not a pool with its weight, such as prod:3", spec);
+                return refuse_line(t, "\"%.80s\" is not a pool with its weight, such as prod:3", spec);
         snprintf(name, sizeof(name), "%.*s", (int)(colon - spec), spec);
         r = find_pool(t, name, &i);
         if (r >= 0)
@@ -138,7 +138,7 @@ int trace_add_hosts(struct trace *t, const char *spec) {
                 char *x = strchr(one, 'x'), *field;
                 uint32_t count = 0;
                 if (!x)
-                        return refuse(
+                        return refuse_line(
                                 t,
                                 "\"%.80s\" is not a number of hosts with what they have, such as 8x64/512G/8",
                                 one);
@@ -147,20 +147,21 @@ int trace_add_hosts(struct trace *t, const char *spec) {
                     parse_cpus(field, &c.cpu_milli) < 0 || !(field = strsep(&x, "/")) ||
                     parse_size(field, &c.memory) < 0 || c.memory > SCHED_MEMORY_MAX ||
                     (x && parse_u32(x, 0, SCHED_GPUS_MAX, &c.gpus) < 0))
-                        return refuse(t,
-                                      "\"%.80s\": hosts are NUMBERxCPUS/MEMORY[/GPUS], such as 8x64/512G/8; "
-                                      "at most %u "
-                                      "hosts and %u GPUs on each",
-                                      spec, TRACE_HOSTS_MAX, SCHED_GPUS_MAX);
+                        return refuse_line(
+                                t,
+                                "\"%.80s\": hosts are NUMBERxCPUS/MEMORY[/GPUS], such as 8x64/512G/8; "
+                                "at most %u "
+                                "hosts and %u GPUs on each",
+                                spec, TRACE_HOSTS_MAX, SCHED_GPUS_MAX);
                 for (uint32_t i = 0; i < count; i++) {
                         struct sched_capacity *h =
-                                append(&t->hosts, sizeof(*h), &t->n_hosts, &t->hosts_allocated);
+                                append_element(&t->hosts, sizeof(*h), &t->n_hosts, &t->hosts_allocated);
                         if (!h)
                                 return -ENOMEM;
                         *h = c;
                 }
         }
-        return t->n_hosts > TRACE_HOSTS_MAX ? refuse(t, "more than %u hosts", TRACE_HOSTS_MAX) : 0;
+        return t->n_hosts > TRACE_HOSTS_MAX ? refuse_line(t, "more than %u hosts", TRACE_HOSTS_MAX) : 0;
 }
 
 /* ---- fields of a job ---- */
@@ -286,12 +287,12 @@ static int set_field(struct trace *t, const struct field *f, struct trace_job *j
         if (r == -ENOMEM || r >= 0)
                 return r;
         return t->error[0] ? r
-                           : refuse(t, "%.80s, %s %zu: \"%.40s\" is no value for \"%s\"", where,
-                                    strstr(where, ".json") ? "job" : "line", number, value, f->name);
+                           : refuse_line(t, "%.80s, %s %zu: \"%.40s\" is no value for \"%s\"", where,
+                                         strstr(where, ".json") ? "job" : "line", number, value, f->name);
 }
 
 static struct trace_job *new_job(struct trace *t) {
-        struct trace_job *j = append(&t->jobs, sizeof(*j), &t->n_jobs, &t->jobs_allocated);
+        struct trace_job *j = append_element(&t->jobs, sizeof(*j), &t->n_jobs, &t->jobs_allocated);
 
         if (!j)
                 return NULL;
@@ -305,9 +306,10 @@ static struct trace_job *new_job(struct trace *t) {
 
 static int check_job(struct trace *t, const struct trace_job *j, const char *where, size_t number) {
         if (j->job.runtime == 0)
-                return refuse(t, "%.80s, %s %zu: \"runtime\" is missing", where,
-                              strstr(where, ".json") ? "job" : "line", number);
-        return t->n_jobs > TRACE_JOBS_MAX ? refuse(t, "%.80s: more than %u jobs", where, TRACE_JOBS_MAX) : 0;
+                return refuse_line(t, "%.80s, %s %zu: \"runtime\" is missing", where,
+                                   strstr(where, ".json") ? "job" : "line", number);
+        return t->n_jobs > TRACE_JOBS_MAX ? refuse_line(t, "%.80s: more than %u jobs", where, TRACE_JOBS_MAX)
+                                          : 0;
 }
 
 /* ---- CSV ---- */
@@ -332,7 +334,7 @@ static int read_csv(struct trace *t, const char *path,
         int r = read_file(path, FILE_MAX, &text, NULL);
 
         if (r < 0)
-                return refuse(t, "%.200s: %s", path, strerror(-r));
+                return refuse_line(t, "%.200s: %s", path, strerror(-r));
         for (rest = text; (line = strsep(&rest, "\n"));) {
                 char **into = n == 0 ? names : values, *field;
                 size_t k = 0;
@@ -341,8 +343,8 @@ static int read_csv(struct trace *t, const char *path,
                         continue;
                 for (; (field = strsep(&line, ",")); k++) {
                         if (k == COLUMNS_MAX)
-                                return refuse(t, "%.150s, line %zu: more than %u columns", path, number,
-                                              COLUMNS_MAX);
+                                return refuse_line(t, "%.150s, line %zu: more than %u columns", path, number,
+                                                   COLUMNS_MAX);
                         into[k] = trimmed(field);
                 }
                 if (n == 0) {
@@ -350,12 +352,13 @@ static int read_csv(struct trace *t, const char *path,
                         continue;
                 }
                 if (k != n)
-                        return refuse(t, "%.150s, line %zu: %zu values for %zu columns", path, number, k, n);
+                        return refuse_line(t, "%.150s, line %zu: %zu values for %zu columns", path, number, k,
+                                           n);
                 r = row(t, path, number, names, values, n);
                 if (r < 0)
                         return r;
         }
-        return n == 0 ? refuse(t, "%.200s: the first line has to name the columns", path) : 0;
+        return n == 0 ? refuse_line(t, "%.200s: the first line has to name the columns", path) : 0;
 }
 
 static int job_row(struct trace *t, const char *path, size_t line, char **names, char **values, size_t n) {
@@ -367,7 +370,7 @@ static int job_row(struct trace *t, const char *path, size_t line, char **names,
         for (size_t i = 0; i < n && r >= 0; i++) {
                 const struct field *f = find_field(names[i]);
                 if (!f)
-                        return refuse(t, "%.150s: no field is called \"%.40s\"", path, names[i]);
+                        return refuse_line(t, "%.150s: no field is called \"%.40s\"", path, names[i]);
                 if (values[i][0])
                         r = set_field(t, f, j, j->job.shapes, path, line, values[i]);
         }
@@ -375,7 +378,8 @@ static int job_row(struct trace *t, const char *path, size_t line, char **names,
 }
 
 static int add_failure(struct trace *t, uint32_t host, uint64_t from, uint64_t to) {
-        struct trace_failure *f = append(&t->failures, sizeof(*f), &t->n_failures, &t->failures_allocated);
+        struct trace_failure *f =
+                append_element(&t->failures, sizeof(*f), &t->n_failures, &t->failures_allocated);
 
         if (!f)
                 return -ENOMEM;
@@ -390,10 +394,10 @@ static int failure_row(struct trace *t, const char *path, size_t line, char **na
 
         if (n != 3 || strcmp(names[0], "host") != 0 || strcmp(names[1], "from") != 0 ||
             strcmp(names[2], "to") != 0)
-                return refuse(t, "%.150s: the columns have to be host,from,to", path);
+                return refuse_line(t, "%.150s: the columns have to be host,from,to", path);
         if (parse_u32(values[0], 0, TRACE_HOSTS_MAX, &host) < 0 || parse_duration(values[1], &from) < 0 ||
             parse_duration(values[2], &to) < 0 || to <= from)
-                return refuse(
+                return refuse_line(
                         t, "%.150s, line %zu: a host's number (from 0), when it fails, and when it is back",
                         path, line);
         return add_failure(t, host, from, to);
@@ -432,12 +436,12 @@ static int set_all(struct trace *t, const char *path, size_t number, struct trac
                 if (!role && strcmp(key, "roles") == 0)
                         continue;
                 if (!f || (role && !f->of_role))
-                        return refuse(t, "%.100s, job %zu: no field%s is called \"%.40s\"", path, number,
-                                      role ? " of a role" : "", key);
+                        return refuse_line(t, "%.100s, job %zu: no field%s is called \"%.40s\"", path, number,
+                                           role ? " of a role" : "", key);
                 text = text_of(v, buf, sizeof(buf));
                 r = text ? set_field(t, f, j, h, path, number, text)
-                         : refuse(t, "%.100s, job %zu: \"%s\" is neither text nor a number", path, number,
-                                  key);
+                         : refuse_line(t, "%.100s, job %zu: \"%s\" is neither text nor a number", path,
+                                       number, key);
                 if (r < 0)
                         return r;
         }
@@ -453,12 +457,12 @@ static int json_job(struct trace *t, const char *path, size_t number, json_t *ob
         if (!j)
                 return -ENOMEM;
         if (!json_is_object(object))
-                return refuse(t, "%.100s: job %zu is not an object", path, number);
+                return refuse_line(t, "%.100s: job %zu is not an object", path, number);
         r = set_all(t, path, number, j, j->job.shapes, object, false);
         if (roles && (!json_is_array(roles) || json_array_size(roles) == 0 ||
                       json_array_size(roles) > WORLD_SHAPES_MAX))
-                return refuse(t, "%.100s, job %zu: \"roles\" is a list of 1 to %u", path, number,
-                              WORLD_SHAPES_MAX);
+                return refuse_line(t, "%.100s, job %zu: \"roles\" is a list of 1 to %u", path, number,
+                                   WORLD_SHAPES_MAX);
         json_array_foreach (roles, i, role) {
                 if (r >= 0)
                         r = set_all(t, path, number, j, j->job.shapes + i, role, true);
@@ -480,7 +484,8 @@ static int json_amount(struct trace *t, const char *path, const char *what, json
                 text = text_of(v, buf, sizeof(buf));
                 if (!f || !text || (f->set != set_cpus && f->set != set_memory && f->set != set_gpus) ||
                     f->set(t, &j, &h, text) < 0)
-                        return refuse(t, "%.100s: \"%s\" of a pool has cpus, memory and gpus", path, what);
+                        return refuse_line(t, "%.100s: \"%s\" of a pool has cpus, memory and gpus", path,
+                                           what);
                 if (f->set == set_cpus)
                         a->cpu_milli = h.cpu_milli;
                 else if (f->set == set_memory)
@@ -499,7 +504,7 @@ static int json_pool(struct trace *t, const char *path, json_t *object) {
         int r;
 
         if (!name || (weight && (json_integer_value(weight) < 1 || json_integer_value(weight) > 1000000)))
-                return refuse(t, "%.100s: a pool has a \"name\" and a \"weight\" of 1 to 1000000", path);
+                return refuse_line(t, "%.100s: a pool has a \"name\" and a \"weight\" of 1 to 1000000", path);
         r = find_pool(t, name, &i);
         if (r < 0)
                 return r;
@@ -522,7 +527,7 @@ static int json_failure(struct trace *t, const char *path, json_t *object) {
         char *names[] = { (char *)"host", (char *)"from", (char *)"to" };
 
         if (!host || !from || !to)
-                return refuse(t, "%.100s: a failure has \"host\", \"from\" and \"to\"", path);
+                return refuse_line(t, "%.100s: a failure has \"host\", \"from\" and \"to\"", path);
         return failure_row(t, path, 0, names, values, 3);
 }
 
@@ -534,7 +539,7 @@ static int load_json(struct trace *t, const char *path) {
         int r = 0;
 
         if (!root)
-                return refuse(t, "%.100s, line %d: %.100s", path, error.line, error.text);
+                return refuse_line(t, "%.100s, line %d: %.100s", path, error.line, error.text);
         hosts = json_string_value(json_object_get(root, "hosts"));
         if (hosts && t->n_hosts == 0)
                 r = trace_add_hosts(t, hosts);

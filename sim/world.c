@@ -105,7 +105,7 @@ static void give_back(struct world *w, size_t index) {
         policy_job_runs(w->policy, index, 0);
 }
 
-static void finish(struct world *w, size_t index, bool over_limit) {
+static void finish_job(struct world *w, size_t index, bool over_limit) {
         struct world_job *j = w->jobs + index;
 
         give_back(w, index);
@@ -179,7 +179,7 @@ static int handle(struct world *w, const struct world_event *e) {
                 return submit(w, e->subject);
         case EVENT_END:
                 if (j->state == WORLD_RUNNING || j->state == WORLD_LEAVING)
-                        finish(w, e->subject, j->done + (w->now - j->started) < j->runtime);
+                        finish_job(w, e->subject, j->done + (w->now - j->started) < j->runtime);
                 return 0;
         case EVENT_GONE:
                 return j->state == WORLD_LEAVING ? wait_again(w, e->subject) : 0;
@@ -359,7 +359,7 @@ int world_fail_host(struct world *w, uint32_t slot, uint64_t from, uint64_t to) 
         return r < 0 ? r : push(w, to, EVENT_HOST_UP, slot, 0);
 }
 
-static void advance(struct world *w, uint64_t to) {
+static void advance_world(struct world *w, uint64_t to) {
         double t = (double)(to - w->now);
 
         if (w->n_done == w->n_jobs) /* what is idle then is nobody's loss */
@@ -377,7 +377,7 @@ int world_run(struct world *w, uint64_t until) {
                 int r = 0;
                 if (at == UINT64_MAX || at > until || (event == UINT64_MAX && w->n_done == w->n_jobs))
                         return 0;
-                advance(w, at);
+                advance_world(w, at);
                 while (r >= 0 && w->n_events > 0 && w->events[0].at <= w->now) {
                         struct world_event e = pop(w);
                         r = handle(w, &e);

@@ -81,7 +81,7 @@ static int count_one(const char *unit, void *userdata) {
 }
 
 /* How many there are in all, or < 0. */
-static int look(bool late, bool *told) {
+static int stop_or_count(bool late, bool *told) {
         static struct stopping s;
         int r;
 
@@ -113,14 +113,14 @@ static uint64_t deadline(struct link_state *known) {
         return link_state_alone(known);
 }
 
-static int watch(void) {
+static int watch_link(void) {
         struct link_state known = {};
         bool told = false;
 
         for (;;) {
                 const uint64_t at = deadline(&known), now = now_boot();
                 const bool late = now >= at;
-                const int n = look(late, &told);
+                const int n = stop_or_count(late, &told);
 
                 if (n == 0)
                         return EXIT_SUCCESS; /* primus-alone.path starts it again */
@@ -153,5 +153,5 @@ int main(int argc, char **argv) {
                 return 2;
         }
         log_open("primus-alone");
-        return watch();
+        return watch_link();
 }

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/base/strv.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/files.h"
 #include "starter/files/private.h"
 #include "starter/starter.h"

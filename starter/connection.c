@@ -11,7 +11,6 @@
 
 #include "lib/base/cpulist.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"
@@ -39,13 +38,13 @@ int starter_malformed(int r, sd_bus_error *error) {
                                 "the message is not within the bounds of org.primus.Starter1");
 }
 
-static int done(sd_bus_message *call) {
+static int reply_empty(sd_bus_message *call) {
         return sd_bus_reply_method_return(call, NULL);
 }
 
 /* What an operation on the host's files came to. */
-static int answer(sd_bus_message *call, int r, sd_bus_error *error) {
-        return r < 0 ? sd_bus_error_set_errno(error, r) : done(call);
+static int answer_call(sd_bus_message *call, int r, sd_bus_error *error) {
+        return r < 0 ? sd_bus_error_set_errno(error, r) : reply_empty(call);
 }
 
 /* > 0: an executor's unit; else what the handler returns. */
@@ -237,7 +236,7 @@ static int method_remove_shm(sd_bus_message *call, void *userdata, sd_bus_error 
                 path = NULL;
                 return -ENOMEM;
         }
-        return answer(call, rmdir(path) < 0 && errno != ENOENT && errno != EBUSY ? -errno : 0, error);
+        return answer_call(call, rmdir(path) < 0 && errno != ENOENT && errno != EBUSY ? -errno : 0, error);
 }
 
 /* ---- files of an executor ---- */
@@ -256,12 +255,12 @@ static int method_put(sd_bus_message *call, void *userdata, sd_bus_error *error)
                 r = link_read_bytes(call, FILE_BYTES_MAX, &data, &size);
         if (r > 0 && strcmp(name, "alone") == 0 && size == 0) { /* in a directory of its own */
                 r = alone_mark(c->starter->root, unit);
-                return answer(call, r == -ENOENT ? 0 : r, error);
+                return answer_call(call, r == -ENOENT ? 0 : r, error);
         }
         for (size_t i = 0; r > 0 && i < ELEMENTSOF(names); i++)
                 if (strcmp(names[i], name) == 0) {
                         r = private_put(c->starter->root, unit, name, data, size);
-                        return answer(call, r == -ENOENT ? 0 : r, error); /* it has ended */
+                        return answer_call(call, r == -ENOENT ? 0 : r, error); /* it has ended */
                 }
         return starter_malformed(r, error);
 }
@@ -280,7 +279,7 @@ static int method_rendezvous(sd_bus_message *call, void *userdata, sd_bus_error 
         r = private_owner(c->starter->root, unit, &uid);
         if (r >= 0)
                 r = private_write_rendezvous(c->starter->root, unit, uid, order.epoch, order.env);
-        return answer(call, r, error);
+        return answer_call(call, r, error);
 }
 
 static int method_remove_private(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -296,7 +295,7 @@ static int method_remove_private(sd_bus_message *call, void *userdata, sd_bus_er
         alone_clear(root, unit);
         if (asprintf(&path, "%s" PRIVATE_DIR "/%s", root, unit) < 0)
                 return -ENOMEM;
-        return answer(call, remover_take(c->starter->remover, path), error);
+        return answer_call(call, remover_take(c->starter->remover, path), error);
 }
 
 static int method_remove_fields(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -307,7 +306,7 @@ static int method_remove_fields(sd_bus_message *call, void *userdata, sd_bus_err
         if (r <= 0)
                 return r;
         extra_fields_remove(c->starter->root, unit);
-        return done(call);
+        return reply_empty(call);
 }
 
 static int method_remove_record(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -322,7 +321,7 @@ static int method_remove_record(sd_bus_message *call, void *userdata, sd_bus_err
                 path = NULL;
                 return -ENOMEM;
         }
-        return answer(call, unlink(path) < 0 && errno != ENOENT ? -errno : 0, error);
+        return answer_call(call, unlink(path) < 0 && errno != ENOENT ? -errno : 0, error);
 }
 
 /* What each executor's private directory takes. */
@@ -393,7 +392,7 @@ static int method_make_work(sd_bus_message *call, void *userdata, sd_bus_error *
         r = work_create(c->starter->root, job, job_uid, uid);
         if (r >= 0)
                 r = artifacts_create(c->starter->root, job, job_uid, uid);
-        return answer(call, r, error);
+        return answer_call(call, r, error);
 }
 
 static int method_touch_work(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -406,7 +405,7 @@ static int method_touch_work(sd_bus_message *call, void *userdata, sd_bus_error 
                 return starter_malformed(r, error);
         work_touch(c->starter->root, job, job_uid);
         artifacts_touch(c->starter->root, job, job_uid);
-        return done(call);
+        return reply_empty(call);
 }
 
 static int remove_named(sd_bus_message *call, struct connection *c,
@@ -420,7 +419,7 @@ static int remove_named(sd_bus_message *call, struct connection *c,
         r = detach(c->starter->root, name, &path);
         if (r >= 0 && path)
                 r = remover_take(c->starter->remover, path);
-        return answer(call, r, error);
+        return answer_call(call, r, error);
 }
 
 static int method_remove_work(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -444,7 +443,8 @@ static int method_trim_artifacts(sd_bus_message *call, void *userdata, sd_bus_er
                 return starter_malformed(r, error);
         if (!keep && !(keep = calloc(1, sizeof(*keep))))
                 return -ENOMEM;
-        return answer(call, remover_trim(c->starter->remover, c->starter->root, max, TAKE_PTR(keep)), error);
+        return answer_call(call, remover_trim(c->starter->remover, c->starter->root, max, TAKE_PTR(keep)),
+                           error);
 }
 
 static int method_mark_hooked(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -458,9 +458,9 @@ static int method_mark_hooked(sd_bus_message *call, void *userdata, sd_bus_error
         if (r <= 0)
                 return starter_malformed(r, error);
         if (on)
-                return answer(call, hooked_mark(c->starter->root, job, job_uid), error);
+                return answer_call(call, hooked_mark(c->starter->root, job, job_uid), error);
         hooked_clear(c->starter->root, job, job_uid);
-        return done(call);
+        return reply_empty(call);
 }
 
 /* A file of the cache of bundles, complete: its user's from now on. */
@@ -479,7 +479,7 @@ static int method_give_bundle(sd_bus_message *call, void *userdata, sd_bus_error
         /* Only what is agentd's own to give. */
         if (!S_ISREG(st.st_mode) || st.st_nlink > 1 || st.st_uid != c->starter->agent_uid)
                 return starter_malformed(-EBADMSG, error);
-        return answer(call, fchmod(fd, 0400) < 0 || fchown(fd, uid, (gid_t)-1) < 0 ? -errno : 0, error);
+        return answer_call(call, fchmod(fd, 0400) < 0 || fchown(fd, uid, (gid_t)-1) < 0 ? -errno : 0, error);
 }
 
 /* ---- the host ---- */

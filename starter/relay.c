@@ -110,7 +110,7 @@ static bool job_begun(struct relay *r, const char *path, uint64_t lane) {
         return false;
 }
 
-static void pump(struct relay *r);
+static void pump_relay(struct relay *r);
 
 static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct relay *r = userdata;
@@ -123,7 +123,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
         if (j && !j->over) {
                 lanes_job_over(&r->lanes, j->lane);
                 job_forget(r, j);
-                pump(r);
+                pump_relay(r);
         } else if (!j && r->asking > 0 && (j = job_add(r, path)))
                 j->over = true;
         return 0;
@@ -131,7 +131,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
 
 /* ---- calls ---- */
 
-static void answer(struct relayed *x, sd_bus_message *reply, const char *job) {
+static void answer_relayed(struct relayed *x, sd_bus_message *reply, const char *job) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
 
         if (!x->connection)
@@ -152,7 +152,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         if (x->job && !sd_bus_message_is_method_error(reply, NULL) &&
             sd_bus_message_read(reply, "o", &job) <= 0)
                 job = NULL;
-        answer(x, reply, job);
+        answer_relayed(x, reply, job);
         DL_DELETE(r->under_way, x);
         if (x->lane) {
                 struct lane *lane = TAKE_PTR(x->lane);
@@ -162,7 +162,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                 forget_early(r);
         }
         relayed_free(x);
-        pump(r);
+        pump_relay(r);
         return 0;
 }
 
@@ -183,7 +183,7 @@ static int send_relayed(struct relayed *x, struct lane *lane) {
         return 0;
 }
 
-static void pump(struct relay *r) {
+static void pump_relay(struct relay *r) {
         struct relayed *x;
         struct lane *lane;
 
@@ -219,7 +219,7 @@ static int enter(struct connection *c, sd_bus_message *call, sd_bus_message *m, 
         c->n_relayed++;
         if (job) {
                 DL_APPEND(r->waiting, x);
-                pump(r);
+                pump_relay(r);
                 return 1;
         }
         k = send_relayed(x, NULL);
@@ -275,7 +275,7 @@ static int connect_bus(sd_bus **ret, void *userdata) {
 }
 
 static void on_lane_connected(void *userdata) {
-        pump(userdata);
+        pump_relay(userdata);
 }
 
 int relay_new(sd_bus *systemd, int (*connect)(sd_bus **ret, void *userdata), void *userdata,

@@ -25,7 +25,7 @@ static DIR *open_below(const char *root, const char *directory, const char *name
         return opendir(path);
 }
 
-static void forget(sd_bus *systemd, const char *slice) {
+static void forget_slice(sd_bus *systemd, const char *slice) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r = sd_bus_message_new_method_call(systemd, &m, "org.freedesktop.systemd1",
                                                "/org/freedesktop/systemd1",
@@ -50,7 +50,7 @@ void slice_forget(sd_bus *systemd, const char *root, const char *slice) {
         if (!d)
                 return;
         (void)closedir(d);
-        forget(systemd, slice);
+        forget_slice(systemd, slice);
 }
 
 /* A control group alone says nothing: setting a property makes one, whether the slice is there or not. */
@@ -89,7 +89,7 @@ void slices_sweep(sd_bus *systemd, const char *root) {
                         continue;
                 e->d_name[l - strlen(SUFFIX)] = 0;
                 if (slice_name_valid(e->d_name) && !has_units(root, e->d_name))
-                        forget(systemd, e->d_name);
+                        forget_slice(systemd, e->d_name);
         }
         if (d)
                 (void)closedir(d);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"
@@ -183,7 +182,7 @@ static int write_private(struct start *s, const struct unit_context *context) {
         return o->on_partition == ON_PARTITION_STOP ? alone_mark(root, s->unit) : 0;
 }
 
-static int make(struct start *s, sd_bus_message **ret) {
+static int make_message(struct start *s, sd_bus_message **ret) {
         struct connection *c = s->connection;
         const struct start_order *o = s->order;
         const char *root = c->starter->root;
@@ -214,14 +213,13 @@ static int make(struct start *s, sd_bus_message **ret) {
                 return r;
         pin_ports(s);
         context = context_of(s);
-        if ((r = relay_message(c, "StartTransientUnit", ret)) < 0 ||
-            (r = unit_build(*ret, o, &context, &s->why)) < 0)
-                return r;
+        TRY(relay_message(c, "StartTransientUnit", ret));
+        TRY(unit_build(*ret, o, &context, &s->why));
         return write_private(s, &context);
 }
 
-static int start(struct connection *c, sd_bus_message *call, struct start_order *order,
-                 const struct beside *b, sd_bus_error *error) {
+static int start_unit(struct connection *c, sd_bus_message *call, struct start_order *order,
+                      const struct beside *b, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_(start_done) struct start s = { .connection = c, .order = order, .beside = *b };
         _cleanup_free_ char *why = NULL;
@@ -236,7 +234,7 @@ static int start(struct connection *c, sd_bus_message *call, struct start_order 
         executor_unit_name(order->id.job, order->id.role, order->id.index, order->id.attempt, s.unit);
         if (exists(c->starter, s.unit))
                 return sd_bus_error_setf(error, LINK_ERROR_START, "unit %s exists already", s.unit);
-        r = make(&s, &m);
+        r = make_message(&s, &m);
         if (r < 0)
                 return sd_bus_error_setf(error, LINK_ERROR_START, "%s", s.why ?: strerror(-r));
         return relay_job(c, call, m, error);
@@ -256,5 +254,5 @@ int starter_method_start(sd_bus_message *call, void *userdata, sd_bus_error *err
             (b.shared_cpus && (strlen(b.shared_cpus) > LINK_TEXT_MAX || !*b.shared_cpus)) ||
             (b.bundled && !*order.bundle))
                 return starter_malformed(r, error);
-        return start(c, call, &order, &b, error);
+        return start_unit(c, call, &order, &b, error);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A decimal number; true when it ends at a blank, a line's end or the text's. */
-static bool number(const char **text, uint64_t *ret) {
+static bool read_number(const char **text, uint64_t *ret) {
         const char *s = *text;
         uint64_t n = 0;
 
@@ -41,7 +41,7 @@ void cgroup_parse_number(const char *text, uint64_t *ret) {
         if (rest && (!*rest || *rest == '\n' || *rest == ' '))
                 *ret = UINT64_MAX;
         else
-                (void)number(&text, ret);
+                (void)read_number(&text, ret);
 }
 
 void cgroup_parse_keys(const char *text, const struct cgroup_key *keys) {
@@ -50,7 +50,7 @@ void cgroup_parse_keys(const char *text, const struct cgroup_key *keys) {
                         const char *value = after(line, k->name);
                         if (value && *value == ' ') {
                                 value++;
-                                (void)number(&value, k->ret);
+                                (void)read_number(&value, k->ret);
                                 break;
                         }
                 }
@@ -63,7 +63,7 @@ void cgroup_parse_cpu_max(const char *text, uint64_t *ret) {
                 *ret = UINT64_MAX;
                 return;
         }
-        if (!number(&text, &quota) || *text++ != ' ' || !number(&text, &period) || period == 0)
+        if (!read_number(&text, &quota) || *text++ != ' ' || !read_number(&text, &period) || period == 0)
                 return;
         *ret = (uint64_t)((double)quota * 1e6 / (double)period);
 }
@@ -76,7 +76,7 @@ void cgroup_parse_pressure(const char *text, uint64_t *ret_some, uint64_t *ret_f
 
                 if (total) {
                         total += 7;
-                        (void)number(&total, target);
+                        (void)read_number(&total, target);
                 }
         }
 }
@@ -92,7 +92,7 @@ void cgroup_parse_io(const char *text, uint64_t *ret_read, uint64_t *ret_written
                         const char *value = memmem(line, n, names[i], 8);
                         uint64_t bytes;
 
-                        if (value && (value += 8, number(&value, &bytes)))
+                        if (value && (value += 8, read_number(&value, &bytes)))
                                 sum[i] += bytes;
                 }
         }

@@ -101,7 +101,7 @@ static int on_event(sd_event_source *s, int fd, uint32_t revents, void *userdata
         return 0;
 }
 
-static int watch(sd_event *event, struct watch *w) {
+static int watch_pressure(sd_event *event, struct watch *w) {
         int r = sd_event_add_io(event, &w->source, w->fd, EPOLLPRI, on_event, w);
 
         if (r < 0 || (r = sd_event_source_set_ratelimit(w->source, RATE_USEC, RATE_EVENTS)) < 0)
@@ -142,7 +142,7 @@ int pressure_new(sd_event *event, const struct pressure_options *options, pressu
 }
 
 /* fd is w's. */
-static int start(struct watch *w, int fd, uint64_t usec) {
+static int start_watch(struct watch *w, int fd, uint64_t usec) {
         struct pressure *p = w->pressure;
         int r;
 
@@ -152,15 +152,15 @@ static int start(struct watch *w, int fd, uint64_t usec) {
         if ((r = read_now(w, p->seen)) >= 0 && usec > 0)
                 r = set_trigger(w->fd, usec, p->options.window_usec);
         if (r >= 0)
-                r = watch(p->event, w);
+                r = watch_pressure(p->event, w);
         if (r < 0)
                 w->fd = close_fd(w->fd);
         return r;
 }
 
 int pressure_watch_events(struct pressure *p, int dir) {
-        return start(&p->watches[WATCHED_EVENTS],
-                     openat(dir, "memory.events", O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC), 0);
+        return start_watch(&p->watches[WATCHED_EVENTS],
+                           openat(dir, "memory.events", O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC), 0);
 }
 
 bool pressure_wanted(const struct pressure_options *o, enum pressure_kind kind) {
@@ -174,7 +174,7 @@ int pressure_watch(struct pressure *p, enum pressure_kind kind, int fd) {
                 close_fd(fd);
                 return -EINVAL;
         }
-        return start(w, fd, kind == PRESSURE_IO ? p->options.io_usec : p->options.memory_usec);
+        return start_watch(w, fd, kind == PRESSURE_IO ? p->options.io_usec : p->options.memory_usec);
 }
 
 void pressure_free(struct pressure *p) {

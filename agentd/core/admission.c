@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
 
 bool fence_accepts(const struct fence *f, uint64_t term, uint64_t epoch) {
         return term >= f->term_seen && term == f->term && (epoch == 0 || epoch == f->epoch);

@@ -6,7 +6,7 @@
 #include <systemd/sd-event.h>
 
 #include "agentd/core/admission.h"
-#include "agentd/core/conf.h"
+#include "agentd/core/settings.h"
 #include "agentd/unit/hooks.h"
 #include "lib/base/cleanup.h"
 #include "lib/unit/linkstate.h"

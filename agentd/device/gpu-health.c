@@ -12,8 +12,9 @@ struct verdict {
         char *text;
 };
 
-static void say(struct verdict *v, enum gpu_severity severity, const char *format, ...) _printf_(3, 4);
-static void say(struct verdict *v, enum gpu_severity severity, const char *format, ...) {
+static void say_verdict(struct verdict *v, enum gpu_severity severity, const char *format, ...)
+        _printf_(3, 4);
+static void say_verdict(struct verdict *v, enum gpu_severity severity, const char *format, ...) {
         va_list ap;
 
         if (severity <= v->severity)
@@ -35,25 +36,27 @@ static void judge_memory(const struct gpu_state *s, struct verdict *v) {
         uint64_t recovery = s->values[GPU_RECOVERY];
 
         if (s->lost)
-                say(v, GPU_DRAIN,
-                    s->reset_required ? "the driver demands a reset of the GPU"
-                                      : "the GPU does not answer any more: it has fallen off "
-                                        "the bus");
+                say_verdict(v, GPU_DRAIN,
+                            s->reset_required ? "the driver demands a reset of the GPU"
+                                              : "the GPU does not answer any more: it has fallen off "
+                                                "the bus");
         if (is(s, GPU_REMAP_FAILURE))
-                say(v, GPU_DRAIN,
-                    "a row of its memory failed and could not be remapped: it is to be replaced");
+                say_verdict(v, GPU_DRAIN,
+                            "a row of its memory failed and could not be remapped: it is to be replaced");
         if (recovery == GPU_RECOVERY_REBOOT)
-                say(v, GPU_DRAIN, "the driver demands a restart of the host");
+                say_verdict(v, GPU_DRAIN, "the driver demands a restart of the host");
         else if (recovery == GPU_RECOVERY_RESET || recovery == GPU_RECOVERY_DRAIN_AND_RESET)
-                say(v, GPU_DRAIN, "the driver demands a reset of the GPU");
+                say_verdict(v, GPU_DRAIN, "the driver demands a reset of the GPU");
         else if (recovery == GPU_RECOVERY_DRAIN_P2P)
-                say(v, GPU_DRAIN,
-                    "the driver demands that peer-to-peer traffic ends, and a reset of the GPU");
+                say_verdict(v, GPU_DRAIN,
+                            "the driver demands that peer-to-peer traffic ends, and a reset of the GPU");
         if (is(s, GPU_ECC_UNCORRECTED))
-                say(v, GPU_WARN, "%llu ECC errors that could not be corrected since the driver was loaded",
-                    (unsigned long long)s->values[GPU_ECC_UNCORRECTED]);
+                say_verdict(v, GPU_WARN,
+                            "%llu ECC errors that could not be corrected since the driver was loaded",
+                            (unsigned long long)s->values[GPU_ECC_UNCORRECTED]);
         if (is(s, GPU_REMAP_PENDING))
-                say(v, GPU_WARN, "a row of its memory is to be remapped: reset the GPU when it is free");
+                say_verdict(v, GPU_WARN,
+                            "a row of its memory is to be remapped: reset the GPU when it is free");
 }
 
 static void judge_clocks(struct gpu_health *h, const struct gpu_state *s, struct verdict *v) {
@@ -68,12 +71,12 @@ static void judge_clocks(struct gpu_health *h, const struct gpu_state *s, struct
         if (h->throttled < GPU_HEALTH_LOOKS)
                 return;
         if (hot && s->values[GPU_TEMPERATURE] != GPU_UNKNOWN)
-                say(v, GPU_WARN, "it is too hot, and slowed down: %llu °C",
-                    (unsigned long long)s->values[GPU_TEMPERATURE]);
+                say_verdict(v, GPU_WARN, "it is too hot, and slowed down: %llu °C",
+                            (unsigned long long)s->values[GPU_TEMPERATURE]);
         else if (hot)
-                say(v, GPU_WARN, "it is too hot, and slowed down");
+                say_verdict(v, GPU_WARN, "it is too hot, and slowed down");
         else
-                say(v, GPU_WARN, "it is slowed down by its board or power supply (power brake)");
+                say_verdict(v, GPU_WARN, "it is slowed down by its board or power supply (power brake)");
 }
 
 static void judge_link(struct gpu_health *h, const struct gpu_state *s, struct verdict *v) {
@@ -85,8 +88,8 @@ static void judge_link(struct gpu_health *h, const struct gpu_state *s, struct v
         h->replays = now;
         h->known = true;
         if (h->replaying >= GPU_HEALTH_LOOKS)
-                say(v, GPU_WARN, "its PCIe link repeats itself: %llu packets were sent again",
-                    (unsigned long long)now);
+                say_verdict(v, GPU_WARN, "its PCIe link repeats itself: %llu packets were sent again",
+                            (unsigned long long)now);
 }
 
 enum gpu_severity gpu_health_judge(struct gpu_health *h, const struct gpu_state *now,

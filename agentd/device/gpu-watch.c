@@ -92,7 +92,7 @@ static void run_wait(struct desk *d) {
                 d->r = nvml_wait(d->nvml, 0, &d->events[d->n_events]);
 }
 
-static void run(void *data) {
+static void run_in_thread(void *data) {
         struct desk *d = data;
 
         if (d->task == TASK_LOOK)
@@ -111,7 +111,7 @@ static void desk_free(void *data) {
 
 /* ---- what was seen ---- */
 
-static struct memory *remember(struct gpu_watch *w, const char *uuid) {
+static struct memory *remember_gpu(struct gpu_watch *w, const char *uuid) {
         struct memory *m;
 
         for (size_t i = 0; i < w->n_memories; i++)
@@ -125,18 +125,18 @@ static struct memory *remember(struct gpu_watch *w, const char *uuid) {
         return m;
 }
 
-static void tell(struct gpu_watch *w, const char *subject, enum gpu_severity severity, const char *text,
-                 uint64_t for_usec) {
+static void tell_condition(struct gpu_watch *w, const char *subject, enum gpu_severity severity,
+                           const char *text, uint64_t for_usec) {
         if (w->ops.condition)
                 w->ops.condition(subject, severity, text, for_usec, w->userdata);
 }
 
-static void describe(const struct gpu_state *s, char *buf, size_t size) {
+static void describe_gpu(const struct gpu_state *s, char *buf, size_t size) {
         snprintf(buf, size, "GPU %u (%s, %s)", s->index, s->model, s->pci);
 }
 
-static void count(struct gpu_watch *w, struct gpu_state *s, uint64_t elapsed) {
-        struct memory *m = remember(w, s->uuid);
+static void count_state(struct gpu_watch *w, struct gpu_state *s, uint64_t elapsed) {
+        struct memory *m = remember_gpu(w, s->uuid);
 
         if (!m)
                 return;
@@ -148,9 +148,9 @@ static void count(struct gpu_watch *w, struct gpu_state *s, uint64_t elapsed) {
         s->values[GPU_LAST_XID] = m->last_xid;
 }
 
-static void judge(struct gpu_watch *w, const struct gpu_state *s) {
+static void judge_gpu(struct gpu_watch *w, const struct gpu_state *s) {
         char verdict[GPU_HEALTH_TEXT_MAX], name[160], text[sizeof(verdict) + sizeof(name) + 2];
-        struct memory *m = remember(w, s->uuid);
+        struct memory *m = remember_gpu(w, s->uuid);
         enum gpu_severity severity;
 
         if (!m || s->mig[0]) /* a part is as well as its GPU */
@@ -160,9 +160,9 @@ static void judge(struct gpu_watch *w, const struct gpu_state *s) {
                 return;
         m->told = severity;
         memcpy(m->text, verdict, sizeof(m->text));
-        describe(s, name, sizeof(name));
+        describe_gpu(s, name, sizeof(name));
         snprintf(text, sizeof(text), "%s: %s", name, verdict);
-        tell(w, s->uuid, severity, severity == GPU_FINE ? "" : text, 0);
+        tell_condition(w, s->uuid, severity, severity == GPU_FINE ? "" : text, 0);
 }
 
 /* Whether these are the same things to schedule. */
@@ -175,7 +175,7 @@ static bool same_inventory(const struct gpu_state *a, size_t n_a, const struct g
         return n_a == n_b;
 }
 
-static void settle(struct gpu_watch *w, bool news) {
+static void tell_inventory(struct gpu_watch *w, bool news) {
         if (w->settled && !news)
                 return;
         w->settled = true;
@@ -200,25 +200,25 @@ static int take_states(struct gpu_watch *w) {
         for (size_t i = 0; i < w->n_memories; i++)
                 w->memories[i].seen = false;
         for (size_t i = 0; i < w->n_states; i++)
-                count(w, states + i, elapsed);
+                count_state(w, states + i, elapsed);
         /* Those that are gone: parts that were put together again, a GPU that was taken out. */
         for (size_t i = 0; i < w->n_memories;)
                 if (w->memories[i].seen)
                         i++;
                 else {
                         if (w->memories[i].told != GPU_FINE)
-                                tell(w, w->memories[i].uuid, GPU_FINE, "", 0);
+                                tell_condition(w, w->memories[i].uuid, GPU_FINE, "", 0);
                         w->memories[i] = w->memories[--w->n_memories];
                 }
-        settle(w, news);
+        tell_inventory(w, news);
         for (size_t i = 0; i < w->n_states; i++)
-                judge(w, w->states + i);
+                judge_gpu(w, w->states + i);
         return 0;
 }
 
 /* ---- Xids ---- */
 
-static const struct gpu_state *find(const struct gpu_watch *w, const char *uuid, const char *pci) {
+static const struct gpu_state *find_gpu(const struct gpu_watch *w, const char *uuid, const char *pci) {
         for (size_t i = 0; i < w->n_states; i++)
                 if (!w->states[i].mig[0] &&
                     (uuid ? strcmp(w->states[i].uuid, uuid) == 0 : strcmp(w->states[i].pci, pci) == 0))
@@ -247,7 +247,7 @@ static void tell_fault(struct gpu_watch *w, const struct gpu_state *s, const cha
 static void on_xid(struct gpu_watch *w, const struct gpu_state *s, const char *pci, uint32_t number,
                    uint32_t instance) {
         const struct xid *x = xid_find(number);
-        struct memory *m = s ? remember(w, s->uuid) : NULL;
+        struct memory *m = s ? remember_gpu(w, s->uuid) : NULL;
         enum gpu_severity severity = xid_severity(x);
         char name[160], text[384], subject[128];
         uint64_t now = now_boot();
@@ -260,7 +260,7 @@ static void on_xid(struct gpu_watch *w, const struct gpu_state *s, const char *p
                 m->xids++;
         }
         if (s)
-                describe(s, name, sizeof(name));
+                describe_gpu(s, name, sizeof(name));
         else
                 snprintf(name, sizeof(name), "GPU at %s", pci);
         snprintf(text, sizeof(text), "%s: Xid %u, %s: %s", name, number, x->text, xid_advice(x));
@@ -268,7 +268,8 @@ static void on_xid(struct gpu_watch *w, const struct gpu_state *s, const char *p
                 log_notice("%s", text);
         snprintf(subject, sizeof(subject), "%s Xid %u", s ? s->uuid : pci, number);
         if (severity != GPU_FINE)
-                tell(w, subject, severity, text, severity == GPU_DRAIN ? USEC_INFINITY : NOTED_USEC);
+                tell_condition(w, subject, severity, text,
+                               severity == GPU_DRAIN ? USEC_INFINITY : NOTED_USEC);
         if (x->action != XID_IGNORE)
                 tell_fault(w, s, pci, instance, text);
         if (severity == GPU_DRAIN)
@@ -279,12 +280,12 @@ void gpu_watch_kmsg(struct gpu_watch *w, const char *line) {
         struct xid_line x;
 
         if (xid_parse_line(line, &x))
-                on_xid(w, find(w, NULL, x.pci), x.pci, x.xid, UINT32_MAX);
+                on_xid(w, find_gpu(w, NULL, x.pci), x.pci, x.xid, UINT32_MAX);
 }
 
 /* ---- the round ---- */
 
-static void done(void *data);
+static void look_done(void *data);
 
 static void submit(struct gpu_watch *w, enum task task) {
         w->desk->task = task;
@@ -292,7 +293,7 @@ static void submit(struct gpu_watch *w, enum task task) {
         w->busy_since = now_boot();
         if (task == TASK_LOOK)
                 w->look_due = false;
-        if (worker_submit(w->worker, run, done, w->desk) < 0)
+        if (worker_submit(w->worker, run_in_thread, look_done, w->desk) < 0)
                 w->busy = false; /* again with the next tick */
 }
 
@@ -307,7 +308,7 @@ static void looked(struct gpu_watch *w) {
                         log_full(was_up ? LOG_WARNING : LOG_DEBUG, 0, NULL,
                                  "NVIDIA's GPUs cannot be asked: %s", d->why);
                 memcpy(w->problem, d->why, sizeof(w->problem));
-                settle(w, false);
+                tell_inventory(w, false);
                 return;
         }
         if (!w->up)
@@ -328,12 +329,12 @@ static void waited(struct gpu_watch *w) {
         w->events = d->r >= 0;
         for (size_t i = 0; i < d->n_events; i++) {
                 const struct nvml_event *e = d->events + i;
-                const struct gpu_state *s = find(w, e->uuid, NULL);
+                const struct gpu_state *s = find_gpu(w, e->uuid, NULL);
                 on_xid(w, s, s ? s->pci : "an unknown address", e->xid, e->instance);
         }
 }
 
-static void done(void *data) {
+static void look_done(void *data) {
         struct desk *d = data;
         struct gpu_watch *w = d->watch;
 
@@ -341,7 +342,7 @@ static void done(void *data) {
         if (w->hung) {
                 w->hung = false;
                 log_notice("NVIDIA's management library answers again");
-                tell(w, "nvml", GPU_FINE, "", 0);
+                tell_condition(w, "nvml", GPU_FINE, "", 0);
         }
         if (d->task == TASK_LOOK)
                 looked(w);
@@ -361,8 +362,8 @@ static void give_up(struct gpu_watch *w) {
                  "NVIDIA's management library has not answered for %llu s: a GPU or its driver hangs",
                  (unsigned long long)(usec_sub(now_boot(), w->busy_since) / USEC_PER_SEC));
         snprintf(w->problem, sizeof(w->problem), "%.*s", (int)sizeof(w->problem) - 1, text);
-        tell(w, "nvml", GPU_DRAIN, text, 0);
-        settle(w, false);
+        tell_condition(w, "nvml", GPU_DRAIN, text, 0);
+        tell_inventory(w, false);
 }
 
 static uint64_t patience(const struct gpu_watch *w) {
@@ -403,7 +404,7 @@ const char *gpu_watch_problem(const struct gpu_watch *w) {
         return w->problem;
 }
 
-static void add(uint64_t *sum, uint64_t value) {
+static void add_known(uint64_t *sum, uint64_t value) {
         if (value != GPU_UNKNOWN)
                 *sum = *sum == TELEMETRY_UNKNOWN ? value : *sum + value;
 }
@@ -435,15 +436,15 @@ void gpu_watch_fill(const struct gpu_watch *w, const char *uuids, const char *un
                 const struct gpu_state *s = w->states + i;
                 for (size_t k = 0; unit && k < s->n_processes; k++)
                         if (strcmp(s->processes[k].unit, unit) == 0)
-                                add(&own, s->processes[k].memory);
+                                add_known(&own, s->processes[k].memory);
                 if (!uuids || !gpu_listed(uuids, s->uuid))
                         continue;
                 gpus++;
                 measured += s->values[GPU_UTILIZATION] != GPU_UNKNOWN;
-                add(&utilization, s->values[GPU_UTILIZATION]);
-                add(&used, s->values[GPU_MEMORY_USED]);
-                add(&values[TELEMETRY_GPU_POWER_MILLIWATTS], s->values[GPU_POWER_MILLIWATTS]);
-                add(&values[TELEMETRY_GPU_BUSY_USEC], s->values[GPU_BUSY_USEC]);
+                add_known(&utilization, s->values[GPU_UTILIZATION]);
+                add_known(&used, s->values[GPU_MEMORY_USED]);
+                add_known(&values[TELEMETRY_GPU_POWER_MILLIWATTS], s->values[GPU_POWER_MILLIWATTS]);
+                add_known(&values[TELEMETRY_GPU_BUSY_USEC], s->values[GPU_BUSY_USEC]);
         }
         if (uuids && *uuids)
                 values[TELEMETRY_GPUS] = gpus;

@@ -63,7 +63,7 @@ static bool node_exists(const char *root, const char *node) {
                access(path, F_OK) >= 0;
 }
 
-static bool complete(const struct gpu_info *g) {
+static bool is_complete(const struct gpu_info *g) {
         return g->uuid && g->model && g->nodes;
 }
 
@@ -102,7 +102,7 @@ static int nvidia_gpu(const char *root, const char *directory, const char *pci, 
                 if (asprintf(&g.uuid, "pci-%s", pci) < 0)
                         g.uuid = NULL;
         }
-        if (!complete(&g)) {
+        if (!is_complete(&g)) {
                 discard(&g);
                 return -ENOMEM;
         }
@@ -158,7 +158,7 @@ int gpus_find_pci(const char *root, struct gpu_info *gpus, size_t *n) {
                         if (asprintf(&g.uuid, "pci-%s", name) < 0)
                                 g.uuid = NULL;
                         snprintf(g.pci, sizeof(g.pci), "%.*s", (int)sizeof(g.pci) - 1, name);
-                        if (!complete(&g))
+                        if (!is_complete(&g))
                                 r = -ENOMEM;
                         if (r >= 0 && node_exists(root, node))
                                 gpus[(*n)++] = g;
@@ -192,7 +192,7 @@ static bool capability(const char *root, const struct gpu_state *s, bool compute
         return true;
 }
 
-static int take(const char *root, const struct gpu_state *s, struct gpu_info *ret) {
+static int take_state(const char *root, const struct gpu_state *s, struct gpu_info *ret) {
         char node[32], instance[48], compute[48];
         struct gpu_info g = {};
         int r;
@@ -217,7 +217,7 @@ static int take(const char *root, const struct gpu_state *s, struct gpu_info *re
                 g.mig = strdup(s->mig);
                 g.parent = strdup(s->parent);
         }
-        if (!complete(&g) || (s->mig[0] && (!g.mig || !g.parent))) {
+        if (!is_complete(&g) || (s->mig[0] && (!g.mig || !g.parent))) {
                 discard(&g);
                 return -ENOMEM;
         }
@@ -243,7 +243,7 @@ static void take_links(const struct gpu_state *states, size_t n_states, struct g
 int gpus_take(const char *root, const struct gpu_state *states, size_t n_states, struct gpu_info *gpus,
               size_t *n) {
         for (size_t i = 0; i < n_states && *n < LINK_GPUS_MAX; i++) {
-                int r = states[i].cut ? 0 : take(root, states + i, &gpus[*n]);
+                int r = states[i].cut ? 0 : take_state(root, states + i, &gpus[*n]);
 
                 if (r < 0)
                         return r;
@@ -280,7 +280,7 @@ static int amd_gpu(const char *root, const char *directory, const char *topology
             0)
                 g.model = NULL;
         g.nodes = strdup(node);
-        if (!complete(&g)) {
+        if (!is_complete(&g)) {
                 discard(&g);
                 return -ENOMEM;
         }

@@ -10,7 +10,6 @@
 #include "agentd/device/locality.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
 
 /* How many numbers are in a list like "0-3,8". */
 static uint32_t count_list(const char *s) {

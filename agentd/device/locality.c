@@ -11,7 +11,7 @@
 #include "lib/base/cpulist.h"
 #include "lib/base/file.h"
 #include "lib/base/labels.h"
-#include "lib/base/parse.h"
+#include "lib/base/try.h"
 
 #define WORDS 16u
 
@@ -163,7 +163,6 @@ int locality_set_labels(const char *root, char *const *extra, struct inventory *
         char id[64] = "", version[64] = "", label[LABEL_MAX + 1];
         struct utsname u;
         size_t n = 0;
-        int r;
 
         i->labels = calloc(LINK_LABELS_MAX + 1, sizeof(*i->labels));
         if (!i->labels || uname(&u) < 0)
@@ -174,16 +173,15 @@ int locality_set_labels(const char *root, char *const *extra, struct inventory *
                 os_field(text, "VERSION_ID", version, sizeof(version));
         }
         snprintf(label, sizeof(label), "arch=%s", u.machine);
-        r = add_label(i, &n, label, extra);
+        TRY(add_label(i, &n, label, extra));
         snprintf(label, sizeof(label), "kernel=%s", u.release);
-        if (r >= 0)
-                r = add_label(i, &n, label, extra);
+        TRY(add_label(i, &n, label, extra));
         snprintf(label, sizeof(label), "os=%s%s%s", id, *version ? "-" : "", version);
-        if (r >= 0 && *id)
-                r = add_label(i, &n, label, extra);
-        if (r >= 0 && has_rdma(root))
-                r = add_label(i, &n, RDMA_LABEL, extra);
-        for (; r >= 0 && extra && *extra; extra++)
-                r = add_label(i, &n, *extra, NULL);
-        return r;
+        if (*id)
+                TRY(add_label(i, &n, label, extra));
+        if (has_rdma(root))
+                TRY(add_label(i, &n, RDMA_LABEL, extra));
+        for (; extra && *extra; extra++)
+                TRY(add_label(i, &n, *extra, NULL));
+        return 0;
 }

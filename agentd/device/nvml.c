@@ -13,7 +13,7 @@
 #include "lib/base/cgroup-unit.h"
 #include "lib/base/file.h"
 #include "lib/base/library.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define GPUS_MAX 64u /* of a host */
 #define PARTS_MAX 8u /* of a GPU */

@@ -14,7 +14,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 
 #define TENTH (100 * USEC_PER_MSEC)
 #define FAR_OFF (60 * USEC_PER_SEC) /* no timeout that is told as a date works any more */

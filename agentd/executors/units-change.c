@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "agentd/executors/units-internal.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
+#include "lib/base/try.h"
 
 /* ---- limits ---- */
 
@@ -28,7 +29,7 @@ void limitings_free(struct units *u) {
                 limiting_free(u->limiting);
 }
 
-static void answer(struct limiting *l, const char *error, const char *text) {
+static void answer_limit(struct limiting *l, const char *error, const char *text) {
         l->handler(error, text, l->userdata);
         limiting_free(l);
 }
@@ -36,7 +37,7 @@ static void answer(struct limiting *l, const char *error, const char *text) {
 static void on_set(sd_bus_message *reply, void *userdata) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
 
-        answer(userdata, error ? LINK_ERROR_REFUSED : NULL, error ? error->message : NULL);
+        answer_limit(userdata, error ? LINK_ERROR_REFUSED : NULL, error ? error->message : NULL);
 }
 
 /* Whether any of the slice's limits is to be wider than the slice was told. */
@@ -65,10 +66,10 @@ static int set(struct limiting *l, struct executor *e) {
         /* The slice first where it grows, last where it shrinks. */
         if (more && e->job->sliced && (r = job_make_slice(e->job)) < 0)
                 return r;
-        if ((r = starter_message(u->systemd, "SetLimits", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "s", l->unit)) < 0 || (r = unit_limits_append(m, x)) < 0 ||
-            (r = systemd_call(u->systemd, m, false, on_set, l)) < 0)
-                return r;
+        TRY(starter_message(u->systemd, "SetLimits", &m));
+        TRY(sd_bus_message_append(m, "s", l->unit));
+        TRY(unit_limits_append(m, x));
+        TRY(systemd_call(u->systemd, m, false, on_set, l));
         return !more && e->job->sliced ? job_make_slice(e->job) : 0;
 }
 
@@ -80,7 +81,7 @@ static void on_memory(sd_bus_message *reply, void *userdata) {
         int r;
 
         if (!e || e->state >= EXECUTOR_STOPPING) {
-                answer(l, LINK_ERROR_UNKNOWN, "it has ended");
+                answer_limit(l, LINK_ERROR_UNKNOWN, "it has ended");
                 return;
         }
         /* UINT64_MAX: without a controller nobody counts. */
@@ -91,16 +92,16 @@ static void on_memory(sd_bus_message *reply, void *userdata) {
                 snprintf(text, sizeof(text), "%s/%u on %s uses %s now, more than %s", e->id.role, e->id.index,
                          l->units->options.node, format_size(bytes, used, sizeof(used)),
                          format_size(l->limits.memory_max, limit, sizeof(limit)));
-                answer(l, LINK_ERROR_REFUSED, text);
+                answer_limit(l, LINK_ERROR_REFUSED, text);
                 return;
         }
         if (l->limits.check) {
-                answer(l, NULL, NULL);
+                answer_limit(l, NULL, NULL);
                 return;
         }
         r = set(l, e);
         if (r < 0)
-                answer(l, LINK_ERROR_REFUSED, strerror(-r));
+                answer_limit(l, LINK_ERROR_REFUSED, strerror(-r));
 }
 
 int units_set_limits(struct units *u, const struct executor_id *id, const struct unit_limits *limits,
@@ -133,16 +134,15 @@ int units_set_rendezvous(struct units *u, const struct executor_id *id,
                          const struct rendezvous_order *order) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct executor *e = executor_find(u, id);
-        int r;
 
         if (!e || e->state >= EXECUTOR_STOPPING)
                 return -ENOENT;
         if (order->epoch <= e->epoch)
                 return 0; /* said again */
-        if ((r = starter_message(u->systemd, "SetRendezvous", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "s", e->unit)) < 0 || (r = rendezvous_order_append(m, order)) < 0 ||
-            (r = starter_send(u->systemd, m)) < 0)
-                return r;
+        TRY(starter_message(u->systemd, "SetRendezvous", &m));
+        TRY(sd_bus_message_append(m, "s", e->unit));
+        TRY(rendezvous_order_append(m, order));
+        TRY(starter_send(u->systemd, m));
         e->epoch = order->epoch;
         log_executor(e, LOG_INFO, "%s: rendezvous epoch %" PRIu64, e->unit, order->epoch);
         return order->signal > 0 && e->state == EXECUTOR_RUNNING ? units_signal(u, id, (int)order->signal)
@@ -153,15 +153,14 @@ int units_append_epochs(struct units *u, sd_bus_message *m) {
         struct executor *e, *next;
         int r;
 
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append(m, "s", "epochs")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'v', "at")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'a', "t")) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append(m, "s", "epochs"));
+        TRY(sd_bus_message_open_container(m, 'v', "at"));
+        TRY(sd_bus_message_open_container(m, 'a', "t"));
         HASH_ITER (hh, u->executors, e, next)
                 if (e->state <= EXECUTOR_ENDING && (r = sd_bus_message_append(m, "t", e->epoch)) < 0)
                         return r;
-        if ((r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
-                return r;
+        TRY(sd_bus_message_close_container(m));
+        TRY(sd_bus_message_close_container(m));
         return sd_bus_message_close_container(m);
 }

@@ -6,6 +6,7 @@
 
 #include "agentd/executors/units-internal.h"
 #include "lib/base/cpulist.h"
+#include "lib/base/try.h"
 
 static bool any(const uint64_t *bits) {
         uint64_t all = 0;
@@ -45,13 +46,11 @@ static void on_told(sd_bus_message *reply, void *userdata) {
                 log_warning("systemd did not keep an executor off the CPUs of another: %s", e->message);
 }
 
-static int tell(struct units *u, const char *unit, const char *list) {
+static int tell_allowed(struct units *u, const char *unit, const char *list) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r;
 
-        if ((r = starter_message(u->systemd, "SetCPUs", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "ss", unit, list)) < 0)
-                return r;
+        TRY(starter_message(u->systemd, "SetCPUs", &m));
+        TRY(sd_bus_message_append(m, "ss", unit, list));
         return systemd_call(u->systemd, m, false, on_told, NULL);
 }
 
@@ -69,7 +68,7 @@ static void tell_others(struct units *u) {
                 return;
         }
         HASH_ITER (hh, u->executors, e, next)
-                if (!e->cpus && e->submitted && tell(u, e->unit, list) < 0)
+                if (!e->cpus && e->submitted && tell_allowed(u, e->unit, list) < 0)
                         log_executor(e, LOG_WARNING, "Cannot keep %s off the CPUs of another executor",
                                      e->unit);
 }

@@ -7,7 +7,7 @@
 
 #include "agentd/executors/units-internal.h"
 
-static char *join(char *const *list) {
+static char *join_uuids(char *const *list) {
         size_t size = 1, l = 0;
         char *text;
 
@@ -31,7 +31,7 @@ int devices_own(struct executor *e, const struct start_order *order, char *const
         e->gpus = strdup(gpus);
         if (!e->gpus)
                 return -ENOMEM;
-        e->open_gpus = order ? join(order->gpus) : NULL; /* a unit that was found is told anew */
+        e->open_gpus = order ? join_uuids(order->gpus) : NULL; /* a unit that was found is told anew */
         return order && !e->open_gpus ? -ENOMEM : 0;
 }
 
@@ -67,7 +67,7 @@ static void on_told(sd_bus_message *reply, void *userdata) {
                 log_warning("systemd did not change which GPUs an executor may open: %s", e->message);
 }
 
-static int tell(const struct executor *e, char *const *gpus) {
+static int tell_devices(const struct executor *e, char *const *gpus) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct units *u = e->units;
         int r = starter_message(u->systemd, "SetDevices", &m);
@@ -111,7 +111,7 @@ void devices_share(struct job *j, bool gone) {
 
         if (j->units->closing || shared_gpus(j, list) == 0)
                 return;
-        text = join(list);
+        text = join_uuids(list);
         if (!text) {
                 log_oom();
                 return;
@@ -124,7 +124,7 @@ void devices_share(struct job *j, bool gone) {
                         continue;
                 free(e->open_gpus);
                 e->open_gpus = strdup(text);
-                if (!e->open_gpus || tell(e, list) < 0)
+                if (!e->open_gpus || tell_devices(e, list) < 0)
                         log_executor(e, LOG_WARNING, "Cannot change which GPUs %s may open", e->unit);
         }
 }

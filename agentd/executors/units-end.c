@@ -9,7 +9,7 @@
 #include "agentd/unit/exit-explain.h"
 
 /* What systemd calls a success or not is one thing, what it means for a trainer another. */
-static void judge(struct executor *e) {
+static void judge_end(struct executor *e) {
         struct exit_report *x = &e->exit;
 
         x->stop_requested |= e->stop_requested;
@@ -64,7 +64,7 @@ static void own_verdict(struct executor *e) {
                 strcpy(e->exit.result, "no-record");
 }
 
-static void tell(struct executor *e) {
+static void tell_end(struct executor *e) {
         struct units *u = e->units;
 
         e->told = u->ready && u->ops.exited && u->ops.exited(&e->exit, u->userdata) >= 0;
@@ -75,7 +75,7 @@ void units_registered(struct units *u) {
 
         HASH_ITER (hh, u->executors, e, next)
                 if (e->state == EXECUTOR_ENDED && !e->told)
-                        tell(e);
+                        tell_end(e);
         ready_tell_all(u);
         units_tell_stuck(u);
 }
@@ -86,7 +86,7 @@ void executor_report(struct executor *e) {
 
         if (!e->has_exit)
                 own_verdict(e);
-        judge(e);
+        judge_end(e);
         if (u->ops.account)
                 u->ops.account(&e->exit, u->userdata);
         detail = exit_explain(&e->exit, u->options.node, e->command, e->directory, e->uid);
@@ -109,7 +109,7 @@ void executor_report(struct executor *e) {
         job_leave(e);
         if (u->ops.ended)
                 u->ops.ended(&e->id, u->userdata);
-        tell(e);
+        tell_end(e);
 }
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);

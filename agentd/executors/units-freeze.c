@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agentd/executors/units-internal.h"
+#include "lib/base/try.h"
 
 /* Who waits for systemd's word. */
 struct freezing {
@@ -37,16 +38,14 @@ static void on_reply(sd_bus_message *reply, void *userdata) {
         freezing_free(f);
 }
 
-static int ask(struct executor *e, bool freeze, freeze_handler handler, void *userdata) {
+static int ask_freeze(struct executor *e, bool freeze, freeze_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct units *u = e->units;
         struct freezing *f;
-        int r = starter_message(u->systemd, "Freeze", &m);
+        int r;
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "sb", e->unit, (int)freeze);
-        if (r < 0)
-                return r;
+        TRY(starter_message(u->systemd, "Freeze", &m));
+        TRY(sd_bus_message_append(m, "sb", e->unit, (int)freeze));
         f = calloc(1, sizeof(*f));
         if (!f)
                 return -ENOMEM;
@@ -69,13 +68,13 @@ int units_freeze(struct units *u, const struct executor_id *id, bool freeze, fre
                 return freeze ? -EAGAIN : -EALREADY;
         e->frozen |= freeze; /* a stop in between thaws it */
         log_executor(e, LOG_INFO, "%s %s", freeze ? "Freezing" : "Thawing", e->unit);
-        return ask(e, freeze, handler, userdata);
+        return ask_freeze(e, freeze, handler, userdata);
 }
 
 void executor_thaw(struct executor *e) {
         if (!e->frozen)
                 return;
         e->frozen = false;
-        if (ask(e, false, NULL, NULL) < 0)
+        if (ask_freeze(e, false, NULL, NULL) < 0)
                 log_oom();
 }

@@ -6,7 +6,7 @@
 
 #include "agentd/executors/units-internal.h"
 
-static int run(struct job *j, const char *name, hook_handler handler) {
+static int run_hook(struct job *j, const char *name, hook_handler handler) {
         char text[4][PATH_MAX + 32], number[16], *env[5];
         _cleanup_free_ char *work = work_path(j->units->options.root, j->number, j->uid);
 
@@ -34,7 +34,7 @@ static void mark(struct job *j, bool on) {
                          "Cannot mark that the prolog of job %u has been", j->number);
 }
 
-static void tell(struct job *j, const char *name, bool ok, const char *text) {
+static void tell_hook(struct job *j, const char *name, bool ok, const char *text) {
         struct units *u = j->units;
 
         if (!ok)
@@ -59,7 +59,7 @@ static void on_prolog(bool ok, const char *text, void *userdata) {
         if (ok)
                 mark(j, true);
         j->hooked = ok;
-        tell(j, "prolog", ok, text);
+        tell_hook(j, "prolog", ok, text);
         snprintf(why, sizeof(why), "prolog: %s", text);
         /* Those that are refused leave the job, which stays until we are through. */
         starts_go(j, ok, why);
@@ -85,7 +85,7 @@ void job_run_prolog(struct job *j) {
         if (j->hook != HOOK_NONE)
                 return;
         j->hook = HOOK_PROLOG;
-        r = run(j, "prolog", on_prolog);
+        r = run_hook(j, "prolog", on_prolog);
         if (r < 0)
                 on_prolog(false, strerror(-r), j);
 }
@@ -93,7 +93,7 @@ void job_run_prolog(struct job *j) {
 static void on_epilog(bool ok, const char *text, void *userdata) {
         struct job *j = userdata;
 
-        tell(j, "epilog", ok, text);
+        tell_hook(j, "epilog", ok, text);
         j->hook = HOOK_NONE;
         next(j);
 }
@@ -111,10 +111,10 @@ bool job_run_epilog(struct job *j) {
         j->hook = HOOK_EPILOG;
         if (j->owner == 0) /* its units were an earlier agentd's to see */
                 j->owner = work_owner(j->units->options.root, j->number, j->uid);
-        r = run(j, "epilog", on_epilog);
+        r = run_hook(j, "epilog", on_epilog);
         if (r < 0) {
                 j->hook = HOOK_NONE;
-                tell(j, "epilog", false, strerror(-r));
+                tell_hook(j, "epilog", false, strerror(-r));
         }
         return r >= 0;
 }

@@ -2,6 +2,7 @@
 /* Jobs on this host: the slice that their units share and their work directory. Invariant: a slice is stopped
  * after its last unit (systemd never collects one), a work directory is removed when masterd drops the job.
  */
+#include <assert.h>
 #include <dirent.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "agentd/executors/units-internal.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
+#include "lib/base/try.h"
 
 int job_append(const struct job *j, sd_bus_message *m) {
         int r = sd_bus_message_append(m, "u", j->number);
@@ -123,15 +125,14 @@ static void on_shm(sd_bus_message *reply, void *userdata) {
 int job_make_shm(struct job *j, uint64_t size) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct shm_names names;
-        int r;
 
         if (j->shm)
                 return 0;
         shm_names(j->number, j->uid, &names);
-        if ((r = starter_message(j->units->systemd, "MakeSharedMemory", &m)) < 0 ||
-            (r = job_append(j, m)) < 0 || (r = sd_bus_message_append(m, "tu", size, j->owner)) < 0 ||
-            (r = systemd_call_job(j->units->systemd, j->owner, names.unit, m, on_shm, NULL)) < 0)
-                return r;
+        TRY(starter_message(j->units->systemd, "MakeSharedMemory", &m));
+        TRY(job_append(j, m));
+        TRY(sd_bus_message_append(m, "tu", size, j->owner));
+        TRY(systemd_call_job(j->units->systemd, j->owner, names.unit, m, on_shm, NULL));
         j->shm = true;
         return 0;
 }
@@ -296,6 +297,7 @@ void job_leave(struct executor *e) {
 
         if (!j)
                 return;
+        assert(j->n_units > 0);
         if (--j->n_units == 0)
                 job_idle(j);
         else if (e->gpus)
@@ -319,11 +321,10 @@ static int append_slice(const struct job *j, sd_bus_message *m) {
 /* More or fewer executors of the job are here than when its slice was made. */
 static int update_slice(struct job *j) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r;
 
-        if ((r = starter_message(j->units->systemd, "SetSlice", &m)) < 0 || (r = append_slice(j, m)) < 0 ||
-            (r = systemd_call(j->units->systemd, m, false, on_slice_memory, NULL)) < 0)
-                return r;
+        TRY(starter_message(j->units->systemd, "SetSlice", &m));
+        TRY(append_slice(j, m));
+        TRY(systemd_call(j->units->systemd, m, false, on_slice_memory, NULL));
         j->told = j->limits;
         j->told_known = true;
         return 0;
@@ -347,7 +348,6 @@ int job_make_slice(struct job *j) {
         static const struct slice_limits none;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         char slice[UNIT_NAME_MAX];
-        int r;
 
         if (j->sliced)
                 return j->told_known && same_limits(&j->told, &j->limits) ? 0 : update_slice(j);
@@ -358,10 +358,10 @@ int job_make_slice(struct job *j) {
                 j->told = none;
                 return 0;
         }
-        if ((r = starter_message(j->units->systemd, "MakeSlice", &m)) < 0 || (r = append_slice(j, m)) < 0 ||
-            (r = systemd_call_job(j->units->systemd, j->owner, job_slice_name(j->number, slice), m, on_slice,
-                                  NULL)) < 0)
-                return r;
+        TRY(starter_message(j->units->systemd, "MakeSlice", &m));
+        TRY(append_slice(j, m));
+        TRY(systemd_call_job(j->units->systemd, j->owner, job_slice_name(j->number, slice), m, on_slice,
+                             NULL));
         j->sliced = j->told_known = true;
         j->told = j->limits;
         return 0;

@@ -47,7 +47,7 @@ static uint64_t made_at(const char *root, const char *unit) {
 }
 
 /* In the thread. Where its private directory is gone, so is what is known of the unit. */
-static void ask(const struct units *u, struct left *l) {
+static void ask_verdict(const struct units *u, struct left *l) {
         const uint64_t since = made_at(u->options.root, l->unit);
 
         l->found = since == 0 ? 0 : u->options.verdict(l->unit, since, &l->verdict);
@@ -57,10 +57,10 @@ static void run_inquiry(void *data) {
         struct inquiry *q = data;
 
         for (size_t i = 0; i < q->n; i++)
-                ask(q->units, q->left + i);
+                ask_verdict(q->units, q->left + i);
 }
 
-static void take(struct executor *e, const struct unit_verdict *v) {
+static void take_verdict(struct executor *e, const struct unit_verdict *v) {
         e->exit = executor_blank_report(e);
         strcpy(e->exit.result, v->result);
         strcpy(e->exit.code, v->code);
@@ -83,7 +83,7 @@ static void on_asked(void *data) {
         if (e->has_exit)
                 return;
         if (q->left->found > 0)
-                take(e, &q->left->verdict);
+                take_verdict(e, &q->left->verdict);
         log_executor(e, LOG_WARNING, "%s is gone and left no exit record; %s%s", e->unit,
                      e->has_exit ? "systemd says how it ended: "
                                  : "systemd's journal does not say how it ended",
@@ -123,7 +123,7 @@ static int read_identity(const char *root, const char *unit, struct unit_identit
         return strcmp(name, unit) == 0 ? 0 : -EBADMSG;
 }
 
-static int add(struct inquiry *q, const char *unit, const struct unit_identity *identity) {
+static int add_left(struct inquiry *q, const char *unit, const struct unit_identity *identity) {
         struct left *more = reallocarray(q->left, q->n + 1, sizeof(*more));
 
         if (!more)
@@ -135,7 +135,7 @@ static int add(struct inquiry *q, const char *unit, const struct unit_identity *
 }
 
 /* The starter's list of private directories, which are not ours to list. */
-static int collect(struct inquiry *q, sd_bus_message *reply) {
+static int collect_units(struct inquiry *q, sd_bus_message *reply) {
         struct units *u = q->units;
         const char *unit;
         int r;
@@ -149,7 +149,7 @@ static int collect(struct inquiry *q, sd_bus_message *reply) {
 
                 if (executor_unit_name_valid(unit) && !executor_find_unit(u, unit) &&
                     !exits_present(u->exits, unit) && read_identity(u->options.root, unit, &identity) >= 0)
-                        r = add(q, unit, &identity);
+                        r = add_left(q, unit, &identity);
         }
         return r;
 }
@@ -173,7 +173,7 @@ static void report_left(struct units *u, const struct left *l) {
         e->submitted = true;
         e->state = EXECUTOR_ENDING;
         e->stop_requested = private_stop_marked(u->options.root, e->unit);
-        take(e, &l->verdict);
+        take_verdict(e, &l->verdict);
         log_executor(
                 e, LOG_WARNING,
                 "%s ended while primus-agentd was not there, and left no exit record; systemd says how it "
@@ -197,7 +197,7 @@ static void on_listed(sd_bus_message *reply, void *userdata) {
 
         if (q) {
                 q->units = u;
-                r = collect(q, reply);
+                r = collect_units(q, reply);
         }
         if (r < 0)
                 log_warning_errno(r, "Cannot find out which executors left no exit record");

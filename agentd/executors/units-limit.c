@@ -26,7 +26,7 @@ static uint64_t limit_of(const struct executor *e) {
 
 static int on_limit(sd_event_source *s, uint64_t usec, void *userdata);
 
-static void arm(struct executor *e, uint64_t usec) {
+static void arm_limit(struct executor *e, uint64_t usec) {
         int r;
 
         if (!e->limit_timer)
@@ -43,7 +43,7 @@ bool executor_overdue(const struct executor *e) {
 }
 
 /* From here on it is stopped like any other, but that its end is called by its cause. */
-static void stop(struct executor *e) {
+static void stop_late(struct executor *e) {
         starter_tell(e->units->systemd, "Put", "ssay", e->unit, OVERDUE_FILE, 0);
         log_executor(e, LOG_NOTICE, "Stopping %s: the time limit was over, and it put systemd off", e->unit);
         e->stop_grace = e->grace_usec;
@@ -61,18 +61,18 @@ static void on_since(sd_bus_message *reply, void *userdata) {
                 return;
         if (sd_bus_message_is_method_error(reply, NULL) ||
             sd_bus_message_read(reply, "v", "t", &since) <= 0) {
-                arm(e, AGAIN_USEC);
+                arm_limit(e, AGAIN_USEC);
                 return;
         }
         if (since == 0) { /* it waits for its turn */
-                arm(e, AGAIN_USEC);
+                arm_limit(e, AGAIN_USEC);
                 return;
         }
         due = usec_add(usec_add(since, limit), SLACK_USEC);
         if (now_monotonic() < due)
-                arm(e, due - now_monotonic());
+                arm_limit(e, due - now_monotonic());
         else
-                stop(e);
+                stop_late(e);
 }
 
 static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -93,5 +93,5 @@ void executor_watch_limit(struct executor *e) {
                              on_since, a) >= 0)
                 return;
         asked_free(a);
-        arm(e, AGAIN_USEC);
+        arm_limit(e, AGAIN_USEC);
 }

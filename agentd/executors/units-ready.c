@@ -11,7 +11,8 @@
 
 #include "agentd/executors/units-internal.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/output.h"
 
 #define LOOK_USEC (250 * USEC_PER_MSEC)
@@ -101,7 +102,7 @@ int ready_recall(struct executor *e) {
 
 /* ---- telling ---- */
 
-static void tell(struct executor *e) {
+static void tell_ready(struct executor *e) {
         struct ready_check *c = e->check;
         char timeout[FORMAT_DURATION_MAX], why[LINK_TEXT_MAX];
 
@@ -128,7 +129,7 @@ static void conclude(struct executor *e, enum outcome outcome) {
                 starter_tell(e->units->systemd, "Put", "ssay", e->unit, FOUND_FILE, 0);
         log_executor(e, LOG_INFO, outcome == OUTCOME_READY ? "%s is ready" : "%s is not ready in time",
                      e->unit);
-        tell(e);
+        tell_ready(e);
 }
 
 void ready_tell_all(struct units *u) {
@@ -136,7 +137,7 @@ void ready_tell_all(struct units *u) {
 
         HASH_ITER (hh, u->executors, e, next)
                 if (e->check && e->state == EXECUTOR_RUNNING)
-                        tell(e);
+                        tell_ready(e);
 }
 
 /* ---- looking ---- */
@@ -269,7 +270,7 @@ void ready_watch(struct executor *e) {
         if (!e->check)
                 return;
         if (e->check->outcome != OUTCOME_WAITING) {
-                tell(e);
+                tell_ready(e);
                 return;
         }
         if (!u->look &&

@@ -6,6 +6,7 @@
 
 #include "agentd/core/admission.h"
 #include "agentd/executors/units-internal.h"
+#include "lib/base/try.h"
 
 /* What a start needs until systemd has it. The executor may go before it does: then executor is NULL. */
 struct preparing {
@@ -52,7 +53,7 @@ static void refuse_as(struct executor *e, const char *error, const char *why) {
         executor_event(e, EVENT_REFUSED);
 }
 
-static void refuse(struct executor *e, const char *why) {
+static void refuse_start(struct executor *e, const char *why) {
         refuse_as(e, LINK_ERROR_START, why);
 }
 
@@ -63,7 +64,7 @@ void executor_refuse_shm(struct executor *e) {
                  e->units->options.node);
         if (e->job)
                 e->job->shm = false;
-        refuse(e, why);
+        refuse_start(e, why);
 }
 
 /* ---- the prolog ---- */
@@ -126,7 +127,7 @@ static int on_start_again(sd_event_source *s, uint64_t usec, void *userdata) {
                 r = call_start(p, m);
         if (r < 0) {
                 preparing_free(p);
-                refuse(e, strerror(-r));
+                refuse_start(e, strerror(-r));
         }
         return 0;
 }
@@ -147,7 +148,7 @@ static void on_start_reply(sd_bus_message *reply, void *userdata) {
         if (e && error && strcmp(error->name, SLICE_GOES) == 0 && start_again(p))
                 return;
         if (e && error)
-                refuse(e, error->message ?: error->name);
+                refuse_start(e, error->message ?: error->name);
         else if (e) {
                 e->submitted = true;
                 if (sd_bus_message_read(reply, "o", &job) >= 0)
@@ -181,24 +182,19 @@ static int append_beside(struct preparing *p, sd_bus_message *m) {
 }
 
 static int build_start(struct preparing *p, sd_bus_message **ret) {
-        int r;
-
-        if ((r = starter_message(p->units->systemd, "Start", ret)) < 0 ||
-            (r = start_order_append(*ret, &p->order)) < 0 ||
-            (r = start_extra_append(*ret, &p->order.extra)) < 0)
-                return r;
+        TRY(starter_message(p->units->systemd, "Start", ret));
+        TRY(start_order_append(*ret, &p->order));
+        TRY(start_extra_append(*ret, &p->order.extra));
         return append_beside(p, *ret);
 }
 
 static int call_start(struct preparing *p, sd_bus_message *m) {
         struct job *j = p->executor->job;
-        int r = job_make_slice(j);
 
-        if (r >= 0 && p->order.extra.job_shm > 0)
-                r = job_make_shm(j, p->order.extra.job_shm);
-        return r < 0 ? r
-                     : systemd_call_job(p->units->systemd, p->order.uid, p->executor->unit, m, on_start_reply,
-                                        p);
+        TRY(job_make_slice(j));
+        if (p->order.extra.job_shm > 0)
+                TRY(job_make_shm(j, p->order.extra.job_shm));
+        return systemd_call_job(p->units->systemd, p->order.uid, p->executor->unit, m, on_start_reply, p);
 }
 
 static int submit_unit(struct preparing *p) {
@@ -228,7 +224,7 @@ void executor_submit(struct executor *e) {
         char why[512];
         snprintf(why, sizeof(why), "%s", p->why ?: strerror(-r));
         preparing_free(p);
-        refuse(e, why);
+        refuse_start(e, why);
 }
 
 static void on_bundle(void *userdata, int r, const char *text, const char *path) {
@@ -247,7 +243,7 @@ static void on_bundle(void *userdata, int r, const char *text, const char *path)
         }
         snprintf(why, sizeof(why), "cannot fetch the job's files: %s", text && *text ? text : strerror(-r));
         preparing_free(p);
-        refuse(e, why);
+        refuse_start(e, why);
 }
 
 /* The job's work directory is there. */
@@ -278,7 +274,7 @@ static void on_work(sd_bus_message *reply, void *userdata) {
                 snprintf(why, sizeof(why), "the job's work directory on host %s cannot be made: %s",
                          u->options.node, error->message ?: error->name);
         preparing_free(p);
-        refuse(e, why);
+        refuse_start(e, why);
 }
 
 /* Nothing has been made for it so far. */
@@ -289,14 +285,13 @@ static int make_room(struct executor *e) {
         struct units *u = e->units;
         const struct slice_limits limits = { order->job_memory_max, order->extra.job_cpu,
                                              order->extra.job_tasks, order->extra.job_weight };
-        int r;
 
         if (*order->bundle && !u->ops.bundle)
                 return -EOPNOTSUPP;
-        if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits)) < 0 ||
-            (r = starter_message(u->systemd, "MakeWork", &m)) < 0 || (r = job_append(e->job, m)) < 0 ||
-            (r = sd_bus_message_append(m, "u", e->uid)) < 0)
-                return r;
+        TRY(job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits));
+        TRY(starter_message(u->systemd, "MakeWork", &m));
+        TRY(job_append(e->job, m));
+        TRY(sd_bus_message_append(m, "u", e->uid));
         return systemd_call(u->systemd, m, false, on_work, p);
 }
 
@@ -304,7 +299,8 @@ static int make_room(struct executor *e) {
 static void refuse_room(struct executor *e, int r) {
         if (e->preparing)
                 preparing_free(e->preparing);
-        refuse(e, r == -EOPNOTSUPP ? "this agent was built without the transfer of files" : strerror(-r));
+        refuse_start(e,
+                     r == -EOPNOTSUPP ? "this agent was built without the transfer of files" : strerror(-r));
 }
 
 static void on_served(const char *why, void *userdata) {
@@ -323,7 +319,7 @@ static void on_served(const char *why, void *userdata) {
                 refuse_room(e, r);
 }
 
-static int prepare(struct executor *e, uint64_t term, struct start_order *order) {
+static int prepare_unit(struct executor *e, uint64_t term, struct start_order *order) {
         _cleanup_free_ char *work = NULL;
         struct units *u = e->units;
         struct preparing *p = calloc(1, sizeof(*p));
@@ -427,7 +423,7 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
                         u->ops.taken(&e->id, u->userdata); /* asked for anew; it may last still */
                 return;
         }
-        r = prepare(e, term, order);
+        r = prepare_unit(e, term, order);
         if (r < 0)
                 refuse_room(e, r);
 }

@@ -118,7 +118,7 @@ void executor_limit_grace(struct executor *e, uint64_t grace_usec) {
  * which only so many may be under way, for as long as the grace lasts; a thousand executors are to be told at
  * once. When the main process has ended, systemd ends the unit as it always does. A unit that is only about
  * to start is stopped by a job, against its start job. */
-static void tell(struct executor *e) {
+static void tell_stopping(struct executor *e) {
         struct units *u = e->units;
         struct asked *a;
         int r;
@@ -144,12 +144,12 @@ void executor_stop(struct executor *e) {
         e->stop_requested = true;
         starter_tell(e->units->systemd, "Put", "ssay", e->unit, "stop", 5, 'o', 'r', 'd', 'e', 'r');
         if (e->submitted) /* else done when systemd has taken it */
-                tell(e);
+                tell_stopping(e);
 }
 
 void executor_stop_again(struct executor *e) {
         if (!private_has(e->units->options.root, e->unit, STOP_TOLD_FILE))
-                tell(e);
+                tell_stopping(e);
 }
 
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason) {

@@ -6,12 +6,11 @@
 
 #include "agentd/executors/units-internal.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
 
 #define NAMED_MAX 3u /* processes that are named */
 
 /* "pid 1234 (python3) in D state, wchan nfs_wait_bit_killable", from what the kernel says. */
-static void describe(uint32_t pid, FILE *f) {
+static void describe_process(uint32_t pid, FILE *f) {
         _cleanup_free_ char *stat = NULL, *wchan = NULL;
         char path[64], name[32] = "?", state = '?';
         const char *open, *close;
@@ -29,7 +28,7 @@ static void describe(uint32_t pid, FILE *f) {
                 fprintf(f, ", wchan %s", wchan);
 }
 
-static void tell(struct executor *e) {
+static void tell_stuck(struct executor *e) {
         struct units *u = e->units;
 
         if (u->ops.unkillable)
@@ -55,7 +54,7 @@ static void on_processes(sd_bus_message *reply, void *userdata) {
         while (sd_bus_message_read(reply, "(sus)", NULL, &pid, NULL) > 0)
                 if (n++ < NAMED_MAX) {
                         fputs(n > 1 ? "; " : "", f);
-                        describe(pid, f);
+                        describe_process(pid, f);
                 }
         if (n > NAMED_MAX)
                 fprintf(f, "; and %u more", n - NAMED_MAX);
@@ -65,10 +64,10 @@ static void on_processes(sd_bus_message *reply, void *userdata) {
                 log_executor(e, LOG_WARNING, "%s does not die: %s", e->unit, text);
         free(e->stuck);
         e->stuck = TAKE_PTR(text);
-        tell(e);
+        tell_stuck(e);
 }
 
-static int ask(struct executor *e) {
+static int ask_processes(struct executor *e) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct asked *a = asked_new(e);
         int r;
@@ -87,7 +86,7 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
 
         if (e->state != EXECUTOR_STOPPING)
                 return 0;
-        if (ask(e) < 0)
+        if (ask_processes(e) < 0)
                 log_oom();
         (void)sd_event_source_set_time_relative(s, e->units->options.unkillable_usec);
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
@@ -106,5 +105,5 @@ void units_tell_stuck(struct units *u) {
 
         HASH_ITER (hh, u->executors, e, next)
                 if (e->state == EXECUTOR_STOPPING && e->stuck)
-                        tell(e);
+                        tell_stuck(e);
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "agentd/executors/units-internal.h"
+#include "lib/base/try.h"
 
 /* ---- the set ---- */
 
@@ -293,9 +294,8 @@ int units_append(struct units *u, sd_bus_message *m) {
                         if (r < 0)
                                 return r;
                 }
-        if ((r = sd_bus_message_close_container(m)) < 0 ||
-            (r = sd_bus_message_open_container(m, 'a', "((ayusuu)ayssibbttttttts)")) < 0)
-                return r;
+        TRY(sd_bus_message_close_container(m));
+        TRY(sd_bus_message_open_container(m, 'a', "((ayusuu)ayssibbttttttts)"));
         HASH_ITER (hh, u->executors, e, next)
                 if (e->state == EXECUTOR_ENDED) {
                         r = exit_report_append(m, &e->exit);
@@ -343,16 +343,12 @@ int units_find(struct units *u, const char *unit, struct unit_facts *ret) {
 
 int units_visit(struct units *u, units_visitor f, void *userdata) {
         struct executor *e, *next;
-        int r;
 
         HASH_ITER (hh, u->executors, e, next)
                 if (e->state <= EXECUTOR_ENDING) {
                         struct unit_facts facts;
-                        r = units_find(u, e->unit, &facts);
-                        if (r >= 0)
-                                r = f(e->unit, &facts, userdata);
-                        if (r < 0)
-                                return r;
+                        TRY(units_find(u, e->unit, &facts));
+                        TRY(f(e->unit, &facts, userdata));
                 }
         return 0;
 }
@@ -395,11 +391,8 @@ int units_new(sd_bus *bus, sd_bus *starter, struct worker *worker, const struct 
                 return log_error_errno(r, "Cannot watch " EXITS_DIR "%s",
                                        r == -EMFILE ? " (is fs.inotify.max_user_instances enough?)" : "");
         u->listing = false;
-        r = systemd_new(bus, starter, &handlers, u, &u->systemd);
-        if (r >= 0)
-                r = hooks_new(u->event, u->systemd, options->hook_usec, &u->hooks);
-        if (r < 0)
-                return r;
+        TRY(systemd_new(bus, starter, &handlers, u, &u->systemd));
+        TRY(hooks_new(u->event, u->systemd, options->hook_usec, &u->hooks));
         *ret = TAKE_PTR(u);
         return 0;
 }

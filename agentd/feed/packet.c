@@ -7,7 +7,7 @@
 #include "lib/base/cleanup.h"
 
 /* Takes a struct off the front of a body. */
-static int take(const uint8_t **body, size_t *size, void *ret, size_t n) {
+static int take_bytes(const uint8_t **body, size_t *size, void *ret, size_t n) {
         if (*size < n)
                 return -EBADMSG;
         memcpy(ret, *body, n);
@@ -37,7 +37,7 @@ int packet_read_progress(const uint8_t *body, size_t size, struct feed_report *r
         struct feed_progress p;
         int r;
 
-        r = take(&body, &size, &p, sizeof(p));
+        r = take_bytes(&body, &size, &p, sizeof(p));
         if (r < 0 || size > TASKS_WIRE_MAX)
                 return -EBADMSG;
         *ret = (struct feed_report){ .progress = body,
@@ -57,7 +57,7 @@ int packet_read_entries(const uint8_t *body, size_t size, struct scan_batch *ret
         struct feed_entries e;
         int r;
 
-        r = take(&body, &size, &e, sizeof(e));
+        r = take_bytes(&body, &size, &e, sizeof(e));
         if (r < 0 || e.waiting_size > size || e.waiting_size >= sizeof(b.waiting_for) ||
             memchr(body, 0, e.waiting_size) || size - e.waiting_size > TASKS_WIRE_MAX)
                 return -EBADMSG;
@@ -73,7 +73,7 @@ int packet_read_bye(const uint8_t *body, size_t size, struct feed_bye *ret, char
         struct feed_bye bye;
         int r;
 
-        r = take(&body, &size, &bye, sizeof(bye));
+        r = take_bytes(&body, &size, &bye, sizeof(bye));
         if (r < 0)
                 return r;
         if (bye.text_size != size)

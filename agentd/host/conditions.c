@@ -10,6 +10,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/linkstate.h"
 
 #define SETTLE_MAX (15 * 60 * USEC_PER_SEC)
@@ -59,7 +60,7 @@ void conditions_free(struct conditions *c) {
         free(c);
 }
 
-static struct condition *find(struct conditions *c, enum condition_kind kind, const char *subject) {
+static struct condition *find_condition(struct conditions *c, enum condition_kind kind, const char *subject) {
         for (size_t i = 0; i < c->n; i++)
                 if (c->list[i].told.kind == kind && strcmp(c->list[i].told.subject, subject) == 0)
                         return c->list + i;
@@ -75,7 +76,7 @@ static void one_line(const char *s, char *buf, size_t size) {
         buf[utf8_fit(buf, size - 1)] = 0;
 }
 
-static void tell(struct conditions *c, struct condition *x, uint64_t now) {
+static void tell_condition(struct conditions *c, struct condition *x, uint64_t now) {
         x->told.severity = x->seen;
         x->told_boot = now;
         x->told_times = x->times;
@@ -100,7 +101,7 @@ static uint64_t due_of(const struct condition *x) {
         return x->expires;
 }
 
-static void arm(struct conditions *c, uint64_t when) {
+static void arm_timer(struct conditions *c, uint64_t when) {
         if (when >= c->due)
                 return;
         c->due = when;
@@ -124,13 +125,13 @@ static struct condition *room(struct conditions *c, enum condition_severity seve
                 return NULL;
         if (mildest->told.severity > CONDITION_FINE) {
                 mildest->seen = CONDITION_FINE;
-                tell(c, mildest, mildest->told_boot);
+                tell_condition(c, mildest, mildest->told_boot);
         }
         return mildest;
 }
 
-static struct condition *add(struct conditions *c, enum condition_kind kind, const char *subject,
-                             enum condition_severity severity) {
+static struct condition *add_condition(struct conditions *c, enum condition_kind kind, const char *subject,
+                                       enum condition_severity severity) {
         struct condition *x = room(c, severity);
 
         if (!x)
@@ -168,11 +169,11 @@ static void set(struct conditions *c, uint64_t now, enum condition_kind kind, co
 
         one_line(subject, name, sizeof(name));
         one_line(text, line, sizeof(line));
-        x = find(c, kind, name);
+        x = find_condition(c, kind, name);
         if (!x && severity == CONDITION_FINE)
                 return;
         if (!x) {
-                x = add(c, kind, name, severity);
+                x = add_condition(c, kind, name, severity);
                 if (!x)
                         return;
         } else if (severity > CONDITION_FINE &&
@@ -184,15 +185,15 @@ static void set(struct conditions *c, uint64_t now, enum condition_kind kind, co
         if (severity > CONDITION_FINE)
                 memcpy(x->text, line, sizeof(line));
         if (severity > x->told.severity)
-                tell(c, x, now);
+                tell_condition(c, x, now);
         else if (severity < x->told.severity)
                 x->better_since = x->better_since ?: now;
         else {
                 x->better_since = 0;
                 if (severity > CONDITION_FINE && is_news(x, line, now))
-                        tell(c, x, now);
+                        tell_condition(c, x, now);
         }
-        arm(c, due_of(x));
+        arm_timer(c, due_of(x));
 }
 
 void conditions_set_at(struct conditions *c, uint64_t now, enum condition_kind kind, const char *subject,
@@ -202,7 +203,7 @@ void conditions_set_at(struct conditions *c, uint64_t now, enum condition_kind k
 
 void conditions_happened_at(struct conditions *c, uint64_t now, enum condition_kind kind, const char *subject,
                             enum condition_severity severity, const char *text, uint64_t for_usec) {
-        const struct condition *x = find(c, kind, subject);
+        const struct condition *x = find_condition(c, kind, subject);
 
         /* What has happened does not become less bad by something milder of the same kind. */
         if (x && x->fine_boot == 0 && x->happened && x->seen > severity)
@@ -218,9 +219,9 @@ uint64_t conditions_tick_at(struct conditions *c, uint64_t now) {
                         x->seen = CONDITION_FINE;
                         x->expires = USEC_INFINITY;
                         x->better_since = 0;
-                        tell(c, x, now);
+                        tell_condition(c, x, now);
                 } else if (x->better_since > 0 && due_of(x) <= now)
-                        tell(c, x, now);
+                        tell_condition(c, x, now);
                 if (x->fine_boot > 0 && due_of(x) <= now)
                         *x = c->list[--c->n];
                 else
@@ -303,7 +304,7 @@ static int load_line(struct conditions *c, uint64_t now, char *line) {
                 return -EBADMSG;
         set(c, now, kind, fields[1], severity, save, expires > 0 ? expires : usec_add(now, CONFIRM_USEC),
             expires > 0);
-        x = find(c, kind, fields[1]);
+        x = find_condition(c, kind, fields[1]);
         if (x)
                 x->told.since_real = since;
         return 0;

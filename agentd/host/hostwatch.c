@@ -14,6 +14,7 @@
 #include "agentd/log/kernel.h"
 #include "agentd/net/links.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 
 #define LOOK_USEC (10 * USEC_PER_SEC)
 #define KERNEL_USEC (5 * USEC_PER_SEC)
@@ -116,7 +117,7 @@ static int on_due(sd_event_source *s, uint64_t usec, void *userdata) {
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
-static void arm(uint64_t boot_usec, void *userdata) {
+static void arm_sensors(uint64_t boot_usec, void *userdata) {
         struct hostwatch *w = userdata;
 
         (void)sd_event_source_set_time(w->due, boot_usec);
@@ -132,13 +133,11 @@ struct conditions *hostwatch_conditions(struct hostwatch *w) {
 }
 
 int hostwatch_append(struct hostwatch *w, sd_bus_message *m) {
-        int r;
-
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append(m, "s", "conditions")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'v', "a" CONDITION_SIGNATURE)) < 0 ||
-            (r = conditions_append(w->conditions, m)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append(m, "s", "conditions"));
+        TRY(sd_bus_message_open_container(m, 'v', "a" CONDITION_SIGNATURE));
+        TRY(conditions_append(w->conditions, m));
+        TRY(sd_bus_message_close_container(m));
         return sd_bus_message_close_container(m);
 }
 
@@ -443,15 +442,11 @@ static int start_sensors(struct hostwatch *w) {
                                                     .every_usec = KERNEL_USEC,
                                                     .wanted = kernel_line_wanted };
         const struct manager *m = w->manager;
-        int r = worker_new(m->event, &w->worker);
+        int r;
 
-        if (r >= 0)
-                r = kernel_log_new(m->event, w->worker, &options, on_kernel_line, w, &w->kernel);
-        if (r >= 0)
-                r = sd_event_add_time_relative(m->event, &w->look, CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_look,
-                                               w);
-        if (r < 0)
-                return r;
+        TRY(worker_new(m->event, &w->worker));
+        TRY(kernel_log_new(m->event, w->worker, &options, on_kernel_line, w, &w->kernel));
+        TRY(sd_event_add_time_relative(m->event, &w->look, CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_look, w));
         add_disks(w);
         r = links_new(m->event, m->settings.watch.interfaces, &ops, w, &w->links);
         if (r == -ENOMEM)
@@ -462,7 +457,7 @@ static int start_sensors(struct hostwatch *w) {
 }
 
 int hostwatch_new(struct manager *m, struct hostwatch **ret) {
-        static const struct conditions_ops ops = { .tell = on_condition, .due = arm };
+        static const struct conditions_ops ops = { .tell = on_condition, .due = arm_sensors };
         struct hostwatch *w = calloc(1, sizeof(*w));
         struct conditions *c;
         int r;
@@ -471,12 +466,9 @@ int hostwatch_new(struct manager *m, struct hostwatch **ret) {
                 return -ENOMEM;
         w->manager = m;
         *ret = w; /* the caller frees it in any case */
-        r = sd_event_add_time(m->event, &w->due, CLOCK_BOOTTIME, USEC_INFINITY, 100 * USEC_PER_MSEC, on_due,
-                              w);
-        if (r >= 0)
-                r = conditions_new(m->settings.condition_settle_usec, &ops, w, &c);
-        if (r < 0)
-                return r;
+        TRY(sd_event_add_time(m->event, &w->due, CLOCK_BOOTTIME, USEC_INFINITY, 100 * USEC_PER_MSEC, on_due,
+                              w));
+        TRY(conditions_new(m->settings.condition_settle_usec, &ops, w, &c));
         r = conditions_load_at(c, now_boot(), "");
         w->conditions = c;
         if (r < 0)

@@ -30,7 +30,7 @@ struct seen {
         size_t n;
 };
 
-static void end(struct private_guard *g, const struct seen *s, size_t i) {
+static void end_executor(struct private_guard *g, const struct seen *s, size_t i) {
         const struct private_usage *u = &s->shares[i].usage;
         char why[REASON_MAX];
         int r;
@@ -77,7 +77,7 @@ static int read_usage(struct private_guard *g, sd_bus_message *reply, struct see
         return r;
 }
 
-static void judge(struct private_guard *g, sd_bus_message *reply) {
+static void judge_unit(struct private_guard *g, sd_bus_message *reply) {
         struct private_filling filling;
         _cleanup_free_ struct private_share *shares = NULL;
         _cleanup_free_ struct executor_id *ids = NULL;
@@ -95,7 +95,7 @@ static void judge(struct private_guard *g, sd_bus_message *reply) {
         }
         i = private_usage_pick(&filling, shares, s.n);
         if (i >= 0)
-                end(g, &s, (size_t)i);
+                end_executor(g, &s, (size_t)i);
         else if (i == -ENODATA)
                 say_unknown(g, &filling);
 }
@@ -108,7 +108,7 @@ static int on_usage(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         if (e)
                 log_warning("Cannot find out who fills " PRIVATE_DIR ": %s", e->message ?: e->name);
         else
-                judge(g, reply);
+                judge_unit(g, reply);
         return 0;
 }
 

@@ -121,7 +121,7 @@ static void run_question(void *data) {
 
 /* ---- users */
 
-static void answer(struct user *u, const char *why) {
+static void answer_order(struct user *u, const char *why) {
         struct asker *a;
 
         u->timer = sd_event_source_disable_unref(u->timer);
@@ -132,7 +132,7 @@ static void answer(struct user *u, const char *why) {
         }
 }
 
-static const char *decide(struct user *u, char buf[static SERVE_WHY_MAX]) {
+static const char *decide_user(struct user *u, char buf[static SERVE_WHY_MAX]) {
         return serve_decide(u->serving->policy, &u->person, u->serving->node, buf);
 }
 
@@ -141,7 +141,7 @@ static void answer_unknown(struct user *u, const char *what) {
         char buf[SERVE_WHY_MAX];
 
         if (u->told_boot > 0 && now_boot() - u->told_boot <= STALE_USEC) {
-                answer(u, decide(u, buf));
+                answer_order(u, decide_user(u, buf));
                 return;
         }
         snprintf(buf, sizeof(buf),
@@ -149,7 +149,7 @@ static void answer_unknown(struct user *u, const char *what) {
                  "AllowGroups= "
                  "or DenyUsers= in its agentd.conf want to know",
                  u->serving->node, u->person.uid, what);
-        answer(u, buf);
+        answer_order(u, buf);
 }
 
 static void user_free(struct user *u) {
@@ -191,14 +191,14 @@ static void on_answer(void *data) {
                 if (q->r >= 0) {
                         u->person = q->person;
                         u->told_boot = now_boot();
-                        answer(u, decide(u, buf));
+                        answer_order(u, decide_user(u, buf));
                 } else
                         answer_unknown(u, q->r == -E2BIG ? "says more of it than can be" : "cannot tell");
         }
         question_free(q);
 }
 
-static int ask(struct user *u) {
+static int ask_lookup(struct user *u) {
         struct serving *s = u->serving;
         struct question *q;
         int r;
@@ -269,7 +269,7 @@ void serving_ask(struct serving *s, uint32_t uid, serve_handler handler, void *u
         }
         u = user_get(s, uid);
         if (u && u->told_boot > 0 && now_boot() - u->told_boot <= FRESH_USEC) {
-                handler(decide(u, buf), userdata);
+                handler(decide_user(u, buf), userdata);
                 return;
         }
         a = u ? calloc(1, sizeof(*a)) : NULL;
@@ -279,7 +279,7 @@ void serving_ask(struct serving *s, uint32_t uid, serve_handler handler, void *u
         }
         *a = (struct asker){ .handler = handler, .userdata = userdata, .next = u->askers };
         u->askers = a;
-        r = ask(u);
+        r = ask_lookup(u);
         if (r >= 0 && !u->timer)
                 r = sd_event_add_time_relative(s->event, &u->timer, CLOCK_BOOTTIME, WAIT_USEC, 0, on_late, u);
         if (r < 0)
@@ -290,12 +290,12 @@ const char *serving_known(struct serving *s, uint32_t uid, char buf[static SERVE
         const char *why = serve_decide_number(s->policy, uid, s->node, buf, NULL);
         struct user *u = why ? NULL : user_find(s, uid);
 
-        return u && u->told_boot > 0 && s->needs ? decide(u, buf) : why;
+        return u && u->told_boot > 0 && s->needs ? decide_user(u, buf) : why;
 }
 
 /* ---- what masterd is told */
 
-static void settle(struct serving *s) {
+static void tell_changed(struct serving *s) {
         s->settled = true;
         s->settle = sd_event_source_disable_unref(s->settle);
         s->changed(s->userdata);
@@ -322,15 +322,15 @@ static void on_described(void *data) {
                                   "Cannot look up AllowUsers= and DenyUsers= of agentd.conf; masterd is "
                                   "not told whom this host serves, and hears it when it asks");
         question_free(q);
-        settle(s);
+        tell_changed(s);
 }
 
 static int on_settle(sd_event_source *source, uint64_t usec, void *userdata) {
-        settle(userdata);
+        tell_changed(userdata);
         return 0;
 }
 
-static int describe(struct serving *s) {
+static int describe_policy(struct serving *s) {
         struct question *q = question_new(s);
         int r;
 
@@ -401,7 +401,7 @@ int serving_new(sd_event *event, const struct serve_policy *policy, const char *
         /* Modules of the user database are code of the site's, which may want a stack. */
         if (s->needs && (r = worker_new_deep(event, &s->worker)) < 0)
                 return r;
-        r = describe(s);
+        r = describe_policy(s);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);

@@ -11,7 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/try.h"
 #include "lib/wire/authority.h"
 
 #define MASTER_PORT 7747
@@ -102,7 +102,7 @@ static uint64_t retry_max(const struct link *l, uint64_t max) {
         return lost > 0 ? MIN(max, lost / 4) : max;
 }
 
-static void failed(struct channel *c) {
+static void dial_failed(struct channel *c) {
         uint64_t usec = RETRY_FIRST_USEC << MIN(c->failures, 6u);
 
         /* Others are tried at once where none has worked yet. After that, one that has worked is given time:
@@ -151,7 +151,7 @@ static void resolved(struct channel *c, const struct addr *addresses, size_t n) 
                 if (c->failures == 0)
                         log_warning_errno(r, "Cannot reach masterd at %s; trying again",
                                           c->link->options.master);
-                failed(c);
+                dial_failed(c);
         }
 }
 
@@ -180,7 +180,7 @@ static void on_resolved(void *data) {
                 if (c->failures == 0)
                         log_warning("Cannot find masterd's host %s: %s; trying again", q->host,
                                     q->error ? gai_strerror(q->error) : "it has no address");
-                failed(c);
+                dial_failed(c);
         }
         free(q->host);
         free(q);
@@ -353,15 +353,13 @@ static int register_node(struct channel *c) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct link *l = c->link;
         struct addr local;
-        int r;
 
         peer_local_address(c->peer, &local);
         local.port = 0;
         c->register_boot = now_boot();
-        if ((r = message(c, "Register", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "s", l->options.boot_id)) < 0 ||
-            (r = l->ops.registration(m, &local, l->userdata)) < 0)
-                return r;
+        TRY(message(c, "Register", &m));
+        TRY(sd_bus_message_append(m, "s", l->options.boot_id));
+        TRY(l->ops.registration(m, &local, l->userdata));
         return sd_bus_call_async(peer_bus(c->peer), NULL, m, on_registered, c, CALL_USEC);
 }
 
@@ -415,13 +413,11 @@ static int on_welcome(sd_bus_message *reply, void *userdata, sd_bus_error *error
 static int say_hello(struct channel *c) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct link *l = c->link;
-        int r;
 
         c->hello_boot = now_boot();
-        if ((r = message(c, "Hello", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "qqsasa{sv}", LINK_MAJOR, LINK_MINOR, PRIMUS_VERSION, 0, 2, "node",
-                                       "s", l->options.node, "bulk", "b", (int)c->bulk)) < 0)
-                return r;
+        TRY(message(c, "Hello", &m));
+        TRY(sd_bus_message_append(m, "qqsasa{sv}", LINK_MAJOR, LINK_MINOR, PRIMUS_VERSION, 0, 2, "node", "s",
+                                  l->options.node, "bulk", "b", (int)c->bulk));
         return sd_bus_call_async(peer_bus(c->peer), NULL, m, on_welcome, c, CALL_USEC);
 }
 
@@ -453,7 +449,7 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
                 if (was_up)
                         l->ops.bulk_down(l->userdata);
                 if (l->main.up)
-                        failed(c);
+                        dial_failed(c);
                 return;
         }
         if (l->heartbeat)
@@ -468,7 +464,7 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
                 /* The herd of all agents comes back within the spread that masterd asked for. */
                 dial_later(c, MAX(jitter(l->welcome.spread_usec), jitter(RETRY_FIRST_USEC)));
         } else
-                failed(c);
+                dial_failed(c);
 }
 
 /* ---- the rest ---- */

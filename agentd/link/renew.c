@@ -10,8 +10,9 @@
 #include "agentd/link/link.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/try.h"
 #include "lib/wire/authority.h"
 #include "lib/wire/peer.h"
 #include "lib/wire/skip.h"
@@ -153,17 +154,15 @@ static int on_renewed(sd_bus_message *reply, void *userdata, sd_bus_error *error
         return 0;
 }
 
-static int ask(struct manager *m) {
+static int ask_certificate(struct manager *m) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         _cleanup_free_ char *csr = NULL;
-        int r;
 
         m->renewal_key = (free(m->renewal_key), NULL);
-        if ((r = link_message(m->link, false, "Renew", &message)) < 0 ||
-            (r = certificate_request_new(m->node, &m->renewal_key, &csr)) < 0 ||
-            (r = sd_bus_message_append_array(message, 'y', csr, strlen(csr))) < 0 ||
-            (r = sd_bus_message_append(message, "a{sv}", 0)) < 0)
-                return r;
+        TRY(link_message(m->link, false, "Renew", &message));
+        TRY(certificate_request_new(m->node, &m->renewal_key, &csr));
+        TRY(sd_bus_message_append_array(message, 'y', csr, strlen(csr)));
+        TRY(sd_bus_message_append(message, "a{sv}", 0));
         return sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_renewed, m, CALL_USEC);
 }
 
@@ -194,7 +193,7 @@ static int on_renewal(sd_event_source *s, uint64_t usec, void *userdata) {
                 warn_of_end();
                 return set_timer(m, WARN_USEC);
         }
-        r = ask(m);
+        r = ask_certificate(m);
         if (r < 0) {
                 log_warning_errno(r, "Cannot ask for a new certificate");
                 (void)set_timer(m, RETRY_USEC);
@@ -212,7 +211,7 @@ static int set_timer(struct manager *m, uint64_t usec) {
         return r < 0 ? r : sd_event_source_set_enabled(m->renewal, SD_EVENT_ONESHOT);
 }
 
-static int start(struct manager *m, uint64_t at_least) {
+static int start_timer(struct manager *m, uint64_t at_least) {
         uint64_t at;
         int r = renewal_time(&at);
 
@@ -222,9 +221,9 @@ static int start(struct manager *m, uint64_t at_least) {
 }
 
 int renewal_start(struct manager *m) {
-        return start(m, 0);
+        return start_timer(m, 0);
 }
 
 int renewal_watch(struct manager *m) {
-        return start(m, WATCH_USEC);
+        return start_timer(m, WATCH_USEC);
 }

@@ -427,7 +427,7 @@ bool follow_full(const struct follow *f) {
 
 /* ---- deliveries ---- */
 
-static bool complete(const struct follow *f, const struct executor *e) {
+static bool is_complete(const struct follow *f, const struct executor *e) {
         return e->ended > 0 && f->at_end && f->synced >= e->ended;
 }
 
@@ -436,7 +436,7 @@ bool follow_due(const struct follow *f, uint64_t now) {
                 return true;
         if (f->n_ended > 0)
                 for (const struct executor *e = f->executors; e; e = e->hh.next)
-                        if (complete(f, e))
+                        if (is_complete(f, e))
                                 return true;
         return false;
 }
@@ -463,7 +463,7 @@ int follow_deliver(struct follow *f, struct delivery **ret) {
                         e->offset += e->held.size;
                         e->held = (struct log_buffer){ 0 };
                 }
-                if (complete(f, e))
+                if (is_complete(f, e))
                         executor_free(f, e);
         }
         f->held = 0;

@@ -8,6 +8,7 @@
 #include <systemd/sd-bus.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 #include "lib/wire/starter.h"
 
 #define LINE_MAX_SMALLEST                                                                                    \
@@ -104,11 +105,10 @@ int journal_sync(const char *starter_socket, uint64_t timeout_usec) {
                 address = NULL;
                 return -ENOMEM;
         }
-        if ((r = sd_bus_new(&bus)) < 0 || (r = sd_bus_set_address(bus, address)) < 0 ||
-            (r = sd_bus_start(bus)) < 0 ||
-            (r = sd_bus_message_new_method_call(bus, &call, NULL, STARTER_PATH, STARTER_JOURNAL,
-                                                "Synchronize")) < 0)
-                return r;
+        TRY(sd_bus_new(&bus));
+        TRY(sd_bus_set_address(bus, address));
+        TRY(sd_bus_start(bus));
+        TRY(sd_bus_message_new_method_call(bus, &call, NULL, STARTER_PATH, STARTER_JOURNAL, "Synchronize"));
         r = sd_bus_call(bus, call, timeout_usec, NULL, NULL);
         return MIN(r, 0);
 }

@@ -59,7 +59,7 @@ static int open_journal(struct kernel_log *k) {
         return r;
 }
 
-static void take(struct kernel_log *k) {
+static void take_lines(struct kernel_log *k) {
         const void *data;
         size_t size, l;
 
@@ -88,7 +88,7 @@ static void run_look(void *data) {
         (void)sd_journal_process(k->journal);
         for (unsigned i = 0; i < ENTRIES_MAX && k->n_lines < LINES_MAX && sd_journal_next(k->journal) > 0;
              i++, k->entries++)
-                take(k);
+                take_lines(k);
 }
 
 static void on_looked(void *data) {

@@ -158,7 +158,7 @@ static int request_page(struct log_reader *l, struct request *q) {
 }
 
 /* Whether everything that the unit has printed is in the journal by now. */
-static bool complete(struct log_reader *l, struct request *q, uint64_t now) {
+static bool is_complete(struct log_reader *l, struct request *q, uint64_t now) {
         if (q->ended == 0)
                 return false;
         if (l->synced < q->ended) {
@@ -181,7 +181,7 @@ static bool request_look(struct log_reader *l, struct request *q, uint64_t now) 
 
         q->look = false;
         r = request_page(l, q);
-        if (r == 0 && q->data.size == 0 && !synced && !silent && complete(l, q, now)) {
+        if (r == 0 && q->data.size == 0 && !synced && !silent && is_complete(l, q, now)) {
                 synced = true;
                 r = request_page(l, q);
         }
@@ -222,7 +222,7 @@ static bool take_orders(struct log_reader *l) {
         return !stop;
 }
 
-static void answer(struct log_reader *l, struct request *q) {
+static void answer_request(struct log_reader *l, struct request *q) {
         DL_DELETE(l->active, q);
         l->idle_since = now_boot();
         pthread_mutex_lock(&l->lock);
@@ -250,10 +250,10 @@ static void look_at_requests(struct log_reader *l) {
 
                 if (!l->journal) {
                         q->error = r;
-                        answer(l, q);
+                        answer_request(l, q);
                 } else if (q->look || now >= q->deadline || (q->settled > 0 && now >= q->settled)) {
                         if (request_look(l, q, now))
-                                answer(l, q);
+                                answer_request(l, q);
                 }
         }
 }

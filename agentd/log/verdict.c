@@ -53,7 +53,7 @@ static int open_for(const char *directory, const char *unit, sd_journal **ret) {
 }
 
 /* Those that were there last stand. */
-static void take(sd_journal *j, struct journal_verdict *v) {
+static void take_entry(sd_journal *j, struct journal_verdict *v) {
         char id[FIELD_MAX], text[FIELD_MAX], status[FIELD_MAX];
         sd_id128_t message;
         uint32_t n;
@@ -93,7 +93,7 @@ int journal_verdict(const char *directory, const char *unit, uint64_t since_real
 
                 if ((r = sd_journal_get_realtime_usec(j, &real)) < 0 || real < since_real)
                         break;
-                take(j, &v);
+                take_entry(j, &v);
         }
         if (r < 0)
                 return r;

@@ -26,7 +26,7 @@ static bool is(const char *s, size_t n, const char *word) {
 }
 
 /* The next part before one of stop, without blanks around it. */
-static const char *part(const char **text, const char *end, char stop, size_t *ret_n) {
+static const char *next_part(const char **text, const char *end, char stop, size_t *ret_n) {
         const char *s = *text, *e = memchr(s, stop, (size_t)(end - s));
 
         *text = e ? e + 1 : end;
@@ -46,15 +46,15 @@ bool accept_openmetrics(const char *header) {
 
         while (header < end) {
                 size_t n, m;
-                const char *range = part(&header, end, ',', &n), *range_end = range + n;
-                const char *type = part(&range, range_end, ';', &m);
+                const char *range = next_part(&header, end, ',', &n), *range_end = range + n;
+                const char *type = next_part(&range, range_end, ';', &m);
                 bool open = is(type, m, "application/openmetrics-text"), known = true;
                 unsigned q = 1000;
 
                 if (!open && !is(type, m, "text/plain") && !is(type, m, "text/*") && !is(type, m, "*/*"))
                         continue;
                 while (range < range_end) {
-                        const char *parameter = part(&range, range_end, ';', &m);
+                        const char *parameter = next_part(&range, range_end, ';', &m);
                         if (m > 2 && strncasecmp(parameter, "q=", 2) == 0)
                                 q = quality(parameter + 2, m - 2);
                         else if (open && m > 8 && strncasecmp(parameter, "version=", 8) == 0)

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 /* What a page begins with; it grows by halves. */
 #define FIRST_SIZE (32u << 10)
@@ -66,7 +66,7 @@ static void put_bytes(struct exposition *x, const char *s, size_t n) {
         }
 }
 
-static void put(struct exposition *x, const char *s) {
+static void put_text(struct exposition *x, const char *s) {
         put_bytes(x, s, strlen(s));
 }
 
@@ -162,11 +162,11 @@ static void put_heading(struct exposition *x, enum metric_family f) {
         for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
                 if (!*lines[i].text)
                         continue;
-                put(x, lines[i].word);
-                put(x, families[f].name);
-                put(x, suffix);
+                put_text(x, lines[i].word);
+                put_text(x, families[f].name);
+                put_text(x, suffix);
                 put_bytes(x, " ", 1);
-                put(x, lines[i].text);
+                put_text(x, lines[i].text);
                 put_bytes(x, "\n", 1);
         }
 }
@@ -179,17 +179,17 @@ void exposition_add(struct exposition *x, enum metric_family f, const char *labe
                 put_heading(x, f);
                 x->family = f;
         }
-        put(x, families[f].name);
+        put_text(x, families[f].name);
         if (families[f].type == COUNTER)
                 put_bytes(x, "_total", 6);
         else if (families[f].type == INFO)
                 put_bytes(x, "_info", 5);
         if (*labels || *more) {
                 put_bytes(x, "{", 1);
-                put(x, labels);
+                put_text(x, labels);
                 if (*labels && *more)
                         put_bytes(x, ",", 1);
-                put(x, more);
+                put_text(x, more);
                 put_bytes(x, "}", 1);
         }
         put_bytes(x, " ", 1);
@@ -321,7 +321,7 @@ void exposition_begin(struct exposition *x, bool openmetrics) {
 
 int exposition_end(struct exposition *x, char **ret, size_t *ret_size) {
         if (x->openmetrics)
-                put(x, "# EOF\n");
+                put_text(x, "# EOF\n");
         (void)room(x, 1); /* so that there is a text */
         if (x->error < 0)
                 return x->error;

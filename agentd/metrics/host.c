@@ -12,7 +12,7 @@
 #define FILE_MAX (64u << 10)
 
 /* "0.52 " in thousandths; UNKNOWN. Moves *s behind it. */
-static uint64_t load(const char **s) {
+static uint64_t read_load(const char **s) {
         unsigned long whole, hundredths;
         int n = 0;
 
@@ -31,7 +31,7 @@ static void add_load(struct exposition *x, const char *root, const char *labels)
                 return;
         s = text;
         for (size_t i = 0; i < ELEMENTSOF(minutes); i++)
-                exposition_add(x, METRIC_NODE_LOAD, labels, minutes[i], load(&s), SCALE_MILLI);
+                exposition_add(x, METRIC_NODE_LOAD, labels, minutes[i], read_load(&s), SCALE_MILLI);
 }
 
 static uint64_t meminfo(const char *text, const char *key) {

@@ -79,7 +79,7 @@ static void fill_own(struct sampler *s, struct unit *u, uint64_t now) {
                 progress_fill(u->progress, now, values);
 }
 
-static void fill(struct sampler *s, struct unit *u, uint64_t now) {
+static void fill_values(struct sampler *s, struct unit *u, uint64_t now) {
         telemetry_clear(u->sample.values);
         for (size_t i = 0; i < s->n_providers; i++)
                 if (s->providers[i].fill)
@@ -104,7 +104,7 @@ void sampler_round(struct sampler *s) {
                 if (s->providers[i].look)
                         (void)s->providers[i].look(s->ids, n, s->providers[i].userdata);
         HASH_ITER (hh, s->units, u, next)
-                fill(s, u, now);
+                fill_values(s, u, now);
         s->rounds++;
         s->spent_usec += usec_sub(now_boot(), now);
         if (s->ops.telemetry && s->options.telemetry_usec > 0 &&
@@ -141,7 +141,7 @@ static int start_rounds(struct sampler *s) {
         return r < 0 ? r : sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
-static struct unit *find(struct sampler *s, const struct executor_id *id) {
+static struct unit *find_unit(struct sampler *s, const struct executor_id *id) {
         char name[UNIT_NAME_MAX];
         struct unit *u;
 
@@ -166,7 +166,7 @@ static int make_room(struct sampler *s) {
 }
 
 int sampler_add(struct sampler *s, const struct executor_id *id) {
-        struct unit *u = find(s, id);
+        struct unit *u = find_unit(s, id);
         int r;
 
         if (u)
@@ -207,14 +207,14 @@ static void unit_free(struct sampler *s, struct unit *u) {
 }
 
 void sampler_remove(struct sampler *s, const struct executor_id *id) {
-        struct unit *u = find(s, id);
+        struct unit *u = find_unit(s, id);
 
         if (u)
                 unit_free(s, u); /* the timer goes off by itself when it finds none */
 }
 
 void sampler_note_data(struct sampler *s, const struct executor_id *id, const struct feed_counters *c) {
-        struct unit *u = find(s, id);
+        struct unit *u = find_unit(s, id);
 
         if (!u)
                 return;
@@ -242,7 +242,7 @@ const struct telemetry_sample *sampler_refresh(struct sampler *s, const char *un
         if (u->facts.cgroup)
                 cgroup_hasten(u->facts.cgroup);
         u->facts.now_boot = now_boot();
-        fill(s, u, u->facts.now_boot);
+        fill_values(s, u, u->facts.now_boot);
         return &u->sample;
 }
 

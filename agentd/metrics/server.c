@@ -10,6 +10,7 @@
 
 #include "lib/base/addr.h"
 #include "lib/base/clock.h"
+#include "lib/base/try.h"
 
 #define BACKLOG 64
 #define PATH "/metrics"
@@ -98,8 +99,8 @@ static void on_page_sent(void *data) {
         free(data);
 }
 
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status,
-                              struct MHD_Response *response) {
+static enum MHD_Result answer_request(struct MHD_Connection *connection, unsigned status,
+                                      struct MHD_Response *response) {
         return response ? MHD_queue_response(connection, status, response) : MHD_NO;
 }
 
@@ -137,14 +138,14 @@ static enum MHD_Result send_page(struct metrics_server *s, struct MHD_Connection
         enum MHD_Result result;
 
         if (s->n_pages >= METRICS_PAGES)
-                return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
+                return answer_request(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
         if (!p->response || now - p->made_boot > METRICS_PAGE_MSEC * USEC_PER_MSEC) {
                 page_forget(p);
                 p->response = make_page(s, openmetrics);
                 p->made_boot = now;
         }
         if (!p->response)
-                return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
+                return answer_request(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
         result = MHD_queue_response(connection, MHD_HTTP_OK, p->response);
         if (result == MHD_YES) {
                 s->n_pages++;
@@ -162,7 +163,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         if (!*request) { /* the headers are there, a body may follow */
                 *request = s;
                 if (!get)
-                        return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, s->not_allowed);
+                        return answer_request(connection, MHD_HTTP_METHOD_NOT_ALLOWED, s->not_allowed);
                 return MHD_YES;
         }
         if (*upload_size > 0) {
@@ -170,7 +171,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
                 return MHD_YES;
         }
         if (strcmp(url, PATH) != 0)
-                return answer(connection, MHD_HTTP_NOT_FOUND, s->not_found);
+                return answer_request(connection, MHD_HTTP_NOT_FOUND, s->not_found);
         return send_page(s, connection, request);
 }
 
@@ -274,9 +275,8 @@ static struct MHD_Response *fixed(const char *text) {
         return response;
 }
 
-static int start(struct metrics_server *s, int fd) {
+static int start_server(struct metrics_server *s, int fd) {
         const union MHD_DaemonInfo *info;
-        int r;
 
         s->not_found = fixed("There is only " PATH ".\n");
         s->not_allowed = fixed("Only GET and HEAD.\n");
@@ -297,14 +297,11 @@ static int start(struct metrics_server *s, int fd) {
         info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         if (!info || info->epoll_fd < 0)
                 return -EIO;
-        r = sd_event_add_io(s->event, &s->io, info->epoll_fd, EPOLLIN, on_io, s);
-        if (r >= 0)
-                r = sd_event_add_time(s->event, &s->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC, on_time, s);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_time(s->event, &s->reaper, CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_reap, s);
-        return r < 0 ? r : sd_event_source_set_enabled(s->reaper, SD_EVENT_OFF);
+        TRY(sd_event_add_io(s->event, &s->io, info->epoll_fd, EPOLLIN, on_io, s));
+        TRY(sd_event_add_time(s->event, &s->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC, on_time, s));
+        TRY(sd_event_source_set_enabled(s->timer, SD_EVENT_OFF));
+        TRY(sd_event_add_time(s->event, &s->reaper, CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_reap, s));
+        return sd_event_source_set_enabled(s->reaper, SD_EVENT_OFF);
 }
 
 int metrics_server_new(sd_event *event, const char *address, metrics_page page, void *userdata,
@@ -328,7 +325,7 @@ int metrics_server_new(sd_event *event, const char *address, metrics_page page, 
                 fd = addr_parse(address, 0, &a) < 0 ? -EINVAL : listen_inet(&a);
         if (fd < 0)
                 return fd;
-        r = start(s, fd); /* has taken the socket */
+        r = start_server(s, fd); /* has taken the socket */
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);

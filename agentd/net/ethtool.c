@@ -73,7 +73,7 @@ static int on_valid(struct nl_msg *m, void *userdata) {
         return NL_OK;
 }
 
-static int ask(struct ethtool *e, int index, struct answer *a) {
+static int ask_kernel(struct ethtool *e, int index, struct answer *a) {
         struct nl_msg *m = nlmsg_alloc();
         struct nlattr *head;
         int r = -ENOMEM;
@@ -111,7 +111,7 @@ static void ask_sysfs(const char *name, struct answer *a) {
 void ethtool_speed(struct ethtool *e, int index, const char *name, uint64_t *ret_mbps, uint64_t *ret_max) {
         struct answer a = {};
 
-        if (!e->netlink || ask(e, index, &a) < 0 || a.mbps == 0)
+        if (!e->netlink || ask_kernel(e, index, &a) < 0 || a.mbps == 0)
                 ask_sysfs(name, &a);
         *ret_mbps = a.mbps;
         *ret_max = a.max;

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "agentd/net/ethtool.h"
+#include "lib/base/try.h"
 
 #ifndef IFF_LOWER_UP
 #define IFF_LOWER_UP 0x10000
@@ -43,7 +44,7 @@ struct links {
         _Alignas(8) uint8_t buffer[BUFFER];
 };
 
-static size_t find(const struct links *l, int index) {
+static size_t find_link(const struct links *l, int index) {
         size_t i = 0;
 
         while (i < l->n && l->list[i].index != index)
@@ -93,7 +94,7 @@ static bool stands_on_device(const struct links *l, const struct link_facts *f, 
         if (strcmp(f->kind, "bond") == 0 || strcmp(f->kind, "team") == 0)
                 return true;
         if (strcmp(f->kind, "vlan") == 0) {
-                size_t i = find(l, lower);
+                size_t i = find_link(l, lower);
                 return i < l->n && l->list[i].device;
         }
         if (strcmp(f->kind, "bridge") == 0)
@@ -192,7 +193,7 @@ static bool differs(const struct link_facts *a, const struct link_facts *b) {
                strcmp(a->name, b->name) != 0;
 }
 
-static void drop(struct links *l, size_t i) {
+static void drop_link(struct links *l, size_t i) {
         const struct link_facts f = l->list[i];
 
         l->n--;
@@ -211,15 +212,15 @@ static void on_link(struct links *l, struct nlmsghdr *h, bool speed) {
         if (h->nlmsg_type == RTM_DELLINK) {
                 const struct ifinfomsg *info = nlmsg_data(h);
                 i = nlmsg_datalen(h) >= (int)sizeof(*info) && info->ifi_family == AF_UNSPEC
-                            ? find(l, info->ifi_index)
+                            ? find_link(l, info->ifi_index)
                             : l->n;
                 if (i < l->n)
-                        drop(l, i);
+                        drop_link(l, i);
                 return;
         }
         if (nlmsg_datalen(h) < (int)sizeof(struct ifinfomsg))
                 return;
-        i = find(l, ((const struct ifinfomsg *)nlmsg_data(h))->ifi_index);
+        i = find_link(l, ((const struct ifinfomsg *)nlmsg_data(h))->ifi_index);
         known = i < l->n;
         if (known)
                 f = before = l->list[i];
@@ -257,7 +258,7 @@ static void on_address(struct links *l, struct nlmsghdr *h) {
 
 /* ---- asking ---- */
 
-static int receive(struct links *l, bool links, bool speed) {
+static int receive_links(struct links *l, bool links, bool speed) {
         for (;;) {
                 ssize_t size = recv(nl_socket_get_fd(l->ask), l->buffer, sizeof(l->buffer), MSG_DONTWAIT);
                 int left = (int)size;
@@ -291,10 +292,10 @@ static int dump(struct links *l, uint16_t type, bool speed) {
 
         if (nl_sendto(l->ask, &request, sizeof(request)) < 0)
                 return -EIO;
-        return receive(l, type == RTM_GETLINK, speed);
+        return receive_links(l, type == RTM_GETLINK, speed);
 }
 
-static int look(struct links *l, bool speed) {
+static int look_at_links(struct links *l, bool speed) {
         int r;
 
         l->n_addresses = 0;
@@ -304,12 +305,12 @@ static int look(struct links *l, bool speed) {
                 r = dump(l, RTM_GETLINK, speed);
         for (size_t i = l->n; r >= 0 && i > 0; i--)
                 if (!l->seen[i - 1])
-                        drop(l, i - 1);
+                        drop_link(l, i - 1);
         return r;
 }
 
 int links_look(struct links *l) {
-        return look(l, true);
+        return look_at_links(l, true);
 }
 
 /* ---- hearing ---- */
@@ -337,7 +338,7 @@ static int on_event(sd_event_source *s, int fd, uint32_t events, void *userdata)
                                 again = true;
         }
         if (again)
-                (void)look(l, false);
+                (void)look_at_links(l, false);
         return 0;
 }
 
@@ -356,7 +357,6 @@ static int hear(struct links *l, sd_event *event) {
 int links_new(sd_event *event, const char *patterns, const struct links_ops *ops, void *userdata,
               struct links **ret) {
         _cleanup_(links_free_p) struct links *l = calloc(1, sizeof(*l));
-        int r;
 
         if (!l || (patterns && !(l->patterns = strdup(patterns))) || !(l->ask = nl_socket_alloc()))
                 return -ENOMEM;
@@ -364,16 +364,12 @@ int links_new(sd_event *event, const char *patterns, const struct links_ops *ops
         l->userdata = userdata;
         if (nl_connect(l->ask, NETLINK_ROUTE) < 0)
                 return -EOPNOTSUPP;
-        r = ethtool_new(&l->ethtool);
-        if (r >= 0 && event)
-                r = hear(l, event); /* before the first look, so that nothing is missed in between */
-        if (r >= 0)
-                r = look(l, true);
+        TRY(ethtool_new(&l->ethtool));
+        if (event)
+                TRY(hear(l, event)); /* before the first look, so that nothing is missed in between */
+        TRY(look_at_links(l, true));
         /* Bridges and vlans may come before what they stand on. */
-        if (r >= 0)
-                r = look(l, false);
-        if (r < 0)
-                return r;
+        TRY(look_at_links(l, false));
         *ret = TAKE_PTR(l);
         return 0;
 }

@@ -63,7 +63,7 @@ struct sockets {
 };
 
 /* Room for n elements. */
-static int grow(void *array, size_t *allocated, size_t n, size_t element) {
+static int grow_array(void *array, size_t *allocated, size_t n, size_t element) {
         void **target = array, *bigger;
 
         if (n <= *allocated)
@@ -112,7 +112,7 @@ static int unit_get(struct sockets *s, uint64_t id) {
 
         if (i < s->n_units && s->units[i].cgroup_id == id)
                 return 0;
-        r = grow(&s->units, &s->units_allocated, s->n_units + 1, sizeof(*s->units));
+        r = grow_array(&s->units, &s->units_allocated, s->n_units + 1, sizeof(*s->units));
         if (r < 0)
                 return r;
         memmove(s->units + i + 1, s->units + i, (s->n_units - i) * sizeof(*s->units));
@@ -140,8 +140,8 @@ void sockets_forget(struct sockets *s, uint64_t cgroup_id) {
 
 /* ---- asking ---- */
 
-static int append(struct sockets *s, size_t *at, const void *data, size_t size) {
-        int r = grow(&s->request, &s->request_size, *at + size, 1);
+static int append_bytes(struct sockets *s, size_t *at, const void *data, size_t size) {
+        int r = grow_array(&s->request, &s->request_size, *at + size, 1);
 
         if (r < 0)
                 return r;
@@ -158,7 +158,7 @@ static int append_filter(struct sockets *s, size_t *at, const uint32_t *units, s
                        jump = sizeof(struct inet_diag_bc_op);
         size_t left = n * (condition + jump);
         struct nlattr head = { .nla_len = (uint16_t)(NLA_HDRLEN + left), .nla_type = INET_DIAG_REQ_BYTECODE };
-        int r = append(s, at, &head, sizeof(head));
+        int r = append_bytes(s, at, &head, sizeof(head));
 
         for (size_t i = 0; i < n && r >= 0; i++) {
                 struct inet_diag_bc_op op = { .code = INET_DIAG_BC_CGROUP_COND,
@@ -170,14 +170,14 @@ static int append_filter(struct sockets *s, size_t *at, const uint32_t *units, s
                 left -= condition;
                 out.no = (unsigned short)left; /* to the end */
                 left -= jump;
-                if ((r = append(s, at, &op, sizeof(op))) >= 0 &&
-                    (r = append(s, at, &s->units[units[i]].cgroup_id, sizeof(uint64_t))) >= 0)
-                        r = append(s, at, &out, sizeof(out));
+                if ((r = append_bytes(s, at, &op, sizeof(op))) >= 0 &&
+                    (r = append_bytes(s, at, &s->units[units[i]].cgroup_id, sizeof(uint64_t))) >= 0)
+                        r = append_bytes(s, at, &out, sizeof(out));
         }
         return r;
 }
 
-static int ask(struct sockets *s, uint8_t family, const uint32_t *units, size_t n) {
+static int ask_kernel(struct sockets *s, uint8_t family, const uint32_t *units, size_t n) {
         const struct inet_diag_req_v2 request = { .sdiag_family = family,
                                                   .sdiag_protocol = IPPROTO_TCP,
                                                   .idiag_ext = 1u << (INET_DIAG_INFO - 1),
@@ -189,8 +189,8 @@ static int ask(struct sockets *s, uint8_t family, const uint32_t *units, size_t 
         size_t at = 0;
         int r;
 
-        if ((r = append(s, &at, &head, sizeof(head))) < 0 ||
-            (r = append(s, &at, &request, sizeof(request))) < 0 ||
+        if ((r = append_bytes(s, &at, &head, sizeof(head))) < 0 ||
+            (r = append_bytes(s, &at, &request, sizeof(request))) < 0 ||
             (n > 0 && (r = append_filter(s, &at, units, n)) < 0))
                 return r;
         ((struct nlmsghdr *)s->request)->nlmsg_len = (uint32_t)at;
@@ -228,7 +228,7 @@ static bool is_within(const struct inet_diag_msg *d, size_t size) {
         return memcmp(to, mapped, sizeof(mapped)) == 0 && to[12] == 127;
 }
 
-static int take(struct sockets *s, const struct nlmsghdr *h) {
+static int take_socket(struct sockets *s, const struct nlmsghdr *h) {
         const struct inet_diag_msg *d = nlmsg_data(h);
         struct nlattr *attributes[INET_DIAG_MAX + 1] = {};
         struct tcp_facts facts;
@@ -261,7 +261,7 @@ static int take(struct sockets *s, const struct nlmsghdr *h) {
                 c.reverse =
                         tuple(d->id.idiag_dst, d->id.idiag_dport, d->id.idiag_src, d->id.idiag_sport, size);
         }
-        r = grow(&s->now, &s->now_allocated, s->n_now + 1, sizeof(*s->now));
+        r = grow_array(&s->now, &s->now_allocated, s->n_now + 1, sizeof(*s->now));
         if (r < 0)
                 return r;
         s->now[s->n_now++] = c;
@@ -269,7 +269,7 @@ static int take(struct sockets *s, const struct nlmsghdr *h) {
 }
 
 /* All that the kernel answers. It does so while it is asked for more, so this waits for nothing. */
-static int receive(struct sockets *s) {
+static int receive_sockets(struct sockets *s) {
         int result = 0;
 
         for (;;) {
@@ -290,7 +290,7 @@ static int receive(struct sockets *s) {
                         }
                         if (h->nlmsg_type == SOCK_DIAG_BY_FAMILY &&
                             nlmsg_datalen(h) >= (int)sizeof(struct inet_diag_msg) && result >= 0)
-                                result = take(s, h);
+                                result = take_socket(s, h);
                 }
         }
 }
@@ -300,9 +300,9 @@ static int ask_both(struct sockets *s, const uint32_t *units, size_t n) {
         int r = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(families) && r >= 0; i++) {
-                r = ask(s, families[i], units, n);
+                r = ask_kernel(s, families[i], units, n);
                 if (r >= 0)
-                        r = receive(s);
+                        r = receive_sockets(s);
                 if (r == -ENOENT && families[i] == AF_INET6)
                         r = 0; /* no IPv6 here */
         }
@@ -336,9 +336,9 @@ static void find_inside(struct sockets *s) {
         }
 }
 
-static void count(struct unit *u, const struct connection *c, const struct connection *before) {
-        u->received += usec_sub(c->received, before ? before->received : 0);
-        u->acked += usec_sub(c->acked, before ? before->acked : 0);
+static void count_connection(struct unit *u, const struct connection *c, const struct connection *before) {
+        u->received += sub_sat(c->received, before ? before->received : 0);
+        u->acked += sub_sat(c->acked, before ? before->acked : 0);
         u->retransmits += c->retransmits - (before ? MIN(before->retransmits, c->retransmits) : 0);
         u->connections++;
         u->unread += c->unread;
@@ -368,8 +368,9 @@ static void count_all(struct sockets *s) {
                 while (k < s->n_before && s->before[k].cookie < c->cookie)
                         k++;
                 if (!c->inside)
-                        count(s->units + c->unit, c,
-                              k < s->n_before && s->before[k].cookie == c->cookie ? s->before + k : NULL);
+                        count_connection(s->units + c->unit, c,
+                                         k < s->n_before && s->before[k].cookie == c->cookie ? s->before + k
+                                                                                             : NULL);
         }
         for (size_t i = 0; i < s->n_units; i++)
                 if (s->units[i].looked) {
@@ -385,7 +386,7 @@ static int want(struct sockets *s, const uint64_t *ids, size_t n) {
 
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = unit_get(s, ids[i]);
-        if (r < 0 || (r = grow(&s->wanted, &s->wanted_allocated, n, sizeof(*s->wanted))) < 0)
+        if (r < 0 || (r = grow_array(&s->wanted, &s->wanted_allocated, n, sizeof(*s->wanted))) < 0)
                 return r;
         for (size_t i = 0; i < s->n_units; i++)
                 s->units[i].looked = false;
@@ -398,7 +399,7 @@ static int want(struct sockets *s, const uint64_t *ids, size_t n) {
         return (int)k;
 }
 
-static int look(struct sockets *s, size_t n) {
+static int look_at_sockets(struct sockets *s, size_t n) {
         size_t batch = s->unfiltered ? 0 : s->batch;
         int r = 0;
 
@@ -409,7 +410,7 @@ static int look(struct sockets *s, size_t n) {
                 r = ask_both(s, s->wanted + i, MIN(batch, n - i));
         if (r == -EINVAL && !s->unfiltered) {
                 s->unfiltered = true;
-                return look(s, n);
+                return look_at_sockets(s, n);
         }
         return r;
 }
@@ -426,7 +427,7 @@ int sockets_look(struct sockets *s, const uint64_t *cgroup_ids, size_t n) {
                 return 0;
         r = want(s, cgroup_ids, n);
         if (r >= 0)
-                r = look(s, (size_t)r);
+                r = look_at_sockets(s, (size_t)r);
         /* The 1 s beat is not to be missed for a fraction. */
         s->not_before = started + (now_boot() - started) * SHARE;
         if (s->not_before < started + USEC_PER_SEC)

@@ -57,8 +57,8 @@ static int message(struct observer *o, const char *method, sd_bus_message **ret)
 }
 
 /* ret NULL: the question lives as long as it takes. */
-static int ask(struct observer *o, sd_bus_message *m, sd_bus_message_handler_t f, struct asking what,
-               sd_bus_slot **ret) {
+static int ask_starter(struct observer *o, sd_bus_message *m, sd_bus_message_handler_t f, struct asking what,
+                       sd_bus_slot **ret) {
         _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
         struct asking *a = malloc(sizeof(*a));
         int r;
@@ -83,7 +83,7 @@ static int ask(struct observer *o, sd_bus_message *m, sd_bus_message_handler_t f
 }
 
 /* 0: there is an answer to be read. */
-static int failed(sd_bus_message *reply, const char **ret_text) {
+static int reply_failed(sd_bus_message *reply, const char **ret_text) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
 
         *ret_text = e ? e->message ?: e->name : NULL;
@@ -135,7 +135,7 @@ static int on_probes(sd_bus_message *reply, void *userdata, sd_bus_error *unused
         const struct asking a = *(struct asking *)userdata;
         int fds[_OBSERVED_FD_MAX];
         const char *error;
-        int r = failed(reply, &error);
+        int r = reply_failed(reply, &error);
 
         for (size_t i = 0; i < _OBSERVED_FD_MAX; i++)
                 fds[i] = -EBADF;
@@ -155,14 +155,15 @@ int observer_probes(struct observer *o, observer_probes_handler handler, void *u
         int r = message(o, "Probes", &m);
 
         return r < 0 ? r
-                     : ask(o, m, on_probes, (struct asking){ .probes = handler, .userdata = userdata }, ret);
+                     : ask_starter(o, m, on_probes,
+                                   (struct asking){ .probes = handler, .userdata = userdata }, ret);
 }
 
 static int on_trace(sd_bus_message *reply, void *userdata, sd_bus_error *unused) {
         const struct asking a = *(struct asking *)userdata;
         int settings = -EBADF, latencies = -EBADF, mine[2] = { -EBADF, -EBADF };
         const char *error;
-        int r = failed(reply, &error);
+        int r = reply_failed(reply, &error);
 
         if (r >= 0 && (r = sd_bus_message_read(reply, "hh", &settings, &latencies)) >= 0) {
                 mine[0] = copy(settings);
@@ -185,7 +186,7 @@ int observer_trace(struct observer *o, enum observe_trace k, observer_trace_hand
 
         if (r < 0 || (r = sd_bus_message_append(m, "s", observe_trace_to_string(k))) < 0)
                 return r;
-        return ask(o, m, on_trace, (struct asking){ .trace = handler, .userdata = userdata }, ret);
+        return ask_starter(o, m, on_trace, (struct asking){ .trace = handler, .userdata = userdata }, ret);
 }
 
 void observer_untrace(struct observer *o, enum observe_trace k) {
@@ -204,7 +205,7 @@ static int on_fd(sd_bus_message *reply, void *userdata, sd_bus_error *unused) {
         const struct asking a = *(struct asking *)userdata;
         int fd, mine = -EBADF, flags;
         const char *error;
-        int r = failed(reply, &error);
+        int r = reply_failed(reply, &error);
 
         if (r >= 0 && (r = sd_bus_message_read(reply, "h", &fd)) >= 0)
                 r = mine = copy(fd);
@@ -220,7 +221,7 @@ static int on_fd(sd_bus_message *reply, void *userdata, sd_bus_error *unused) {
 
 static int ask_fd(struct observer *o, sd_bus_message *m, observer_fd_handler handler, void *userdata,
                   sd_bus_slot **ret) {
-        return ask(o, m, on_fd, (struct asking){ .fd = handler, .userdata = userdata }, ret);
+        return ask_starter(o, m, on_fd, (struct asking){ .fd = handler, .userdata = userdata }, ret);
 }
 
 int observer_open(struct observer *o, const char *unit, const char *file, observer_fd_handler handler,
@@ -233,8 +234,8 @@ int observer_open(struct observer *o, const char *unit, const char *file, observ
                         destroy(userdata);
                 return r;
         }
-        return ask(o, m, on_fd, (struct asking){ .fd = handler, .userdata = userdata, .destroy = destroy },
-                   ret);
+        return ask_starter(o, m, on_fd,
+                           (struct asking){ .fd = handler, .userdata = userdata, .destroy = destroy }, ret);
 }
 
 int observer_capture(struct observer *o, const char *unit, const char *work, int signal,
@@ -266,7 +267,7 @@ static int on_signal(sd_bus_message *reply, void *userdata, sd_bus_error *unused
         const struct asking a = *(struct asking *)userdata;
         uint32_t told = 0, processes = 0;
         const char *error;
-        int r = failed(reply, &error);
+        int r = reply_failed(reply, &error);
 
         if (r >= 0)
                 r = sd_bus_message_read(reply, "uu", &told, &processes);
@@ -283,8 +284,9 @@ int observer_signal(struct observer *o, const char *unit, int signal, observer_s
                 destroy(userdata);
                 return r;
         }
-        return ask(o, m, on_signal,
-                   (struct asking){ .signal = handler, .userdata = userdata, .destroy = destroy }, NULL);
+        return ask_starter(o, m, on_signal,
+                           (struct asking){ .signal = handler, .userdata = userdata, .destroy = destroy },
+                           NULL);
 }
 
 void observer_widen(struct observer *o, int fd, uint32_t size) {

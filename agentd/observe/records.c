@@ -15,7 +15,7 @@ struct records {
 };
 
 /* r is not there any more afterwards. */
-static int over(struct records *r, int why) {
+static int end_records(struct records *r, int why) {
         r->source = sd_event_source_disable_unref(r->source);
         r->handler(why, NULL, r->userdata);
         return 0;
@@ -28,19 +28,19 @@ static int on_readable(sd_event_source *s, int fd, uint32_t events, void *userda
         int l;
 
         if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? 0 : over(r, -errno);
+                return errno == EAGAIN || errno == EINTR ? 0 : end_records(r, -errno);
         if (n == 0)
-                return over(r, -EPIPE);
+                return end_records(r, -EPIPE);
         r->used += (size_t)n;
         r->all += (size_t)n;
         while ((l = stream_read(r->buffer + at, r->used - at, &r->item)) > 0) {
                 at += (size_t)l;
                 if (r->item.type == STREAM_END)
-                        return over(r, 0);
+                        return end_records(r, 0);
                 r->handler(0, &r->item, r->userdata);
         }
         if (l < 0 || r->all > RECORDS_BYTES_MAX)
-                return over(r, l < 0 ? l : -EFBIG);
+                return end_records(r, l < 0 ? l : -EFBIG);
         r->used -= at;
         memmove(r->buffer, r->buffer + at, r->used);
         return 0;

@@ -165,7 +165,7 @@ static struct unit *unit_get(struct probe *p, uint64_t id) {
         return u;
 }
 
-static void put(uint64_t values[static _TELEMETRY_MAX], enum telemetry_field f, uint64_t value) {
+static void put_value(uint64_t values[static _TELEMETRY_MAX], enum telemetry_field f, uint64_t value) {
         values[f] = value;
 }
 
@@ -177,9 +177,9 @@ static void put_unknown(uint64_t values[static _TELEMETRY_MAX], enum telemetry_f
 static void put_sums(uint64_t values[static _TELEMETRY_MAX], const struct probe_sums *s) {
         /* cpu.stat has what this lacks: the time since the scheduler last looked. */
         put_unknown(values, TELEMETRY_CPU_USEC, s->cpu_ns / 1000);
-        put(values, TELEMETRY_RUNQUEUE_WAIT_USEC, s->run_delay_ns / 1000);
-        put(values, TELEMETRY_READ_BYTES, s->read_bytes);
-        put(values, TELEMETRY_WRITE_BYTES, s->write_bytes);
+        put_value(values, TELEMETRY_RUNQUEUE_WAIT_USEC, s->run_delay_ns / 1000);
+        put_value(values, TELEMETRY_READ_BYTES, s->read_bytes);
+        put_value(values, TELEMETRY_WRITE_BYTES, s->write_bytes);
         put_unknown(values, TELEMETRY_BLOCK_READ_BYTES, s->block_read_bytes);
         put_unknown(values, TELEMETRY_BLOCK_WRITE_BYTES, s->block_write_bytes);
 }
@@ -201,13 +201,13 @@ static uint64_t page_size(void) {
 }
 
 static void put_tasks(uint64_t values[static _TELEMETRY_MAX], const struct probe_unit *u, bool fresh) {
-        put(values, TELEMETRY_TASKS, fresh ? u->tasks : 0);
-        put(values, TELEMETRY_TASKS_RUNNING, fresh ? u->running : 0);
-        put(values, TELEMETRY_TASKS_BLOCKED, fresh ? u->blocked : 0);
-        put(values, TELEMETRY_TASKS_STOPPED, fresh ? u->stopped : 0);
+        put_value(values, TELEMETRY_TASKS, fresh ? u->tasks : 0);
+        put_value(values, TELEMETRY_TASKS_RUNNING, fresh ? u->running : 0);
+        put_value(values, TELEMETRY_TASKS_BLOCKED, fresh ? u->blocked : 0);
+        put_value(values, TELEMETRY_TASKS_STOPPED, fresh ? u->stopped : 0);
         if (!fresh || u->tasks == 0)
                 return;
-        put(values, TELEMETRY_LAST_RUN_USEC, u->idle_ns / 1000);
+        put_value(values, TELEMETRY_LAST_RUN_USEC, u->idle_ns / 1000);
         /* The memory controller knows better, where there is one: what is shared counts once there. */
         put_unknown(values, TELEMETRY_MEMORY_BYTES, (u->anon_pages + u->file_pages) * page_size());
         put_unknown(values, TELEMETRY_MEMORY_ANON_BYTES, u->anon_pages * page_size());
@@ -218,18 +218,18 @@ static void fill_flow(struct probe *p, uint64_t id, uint64_t values[static _TELE
 
         (void)kernel_flow(p->kernel, id, &flow); /* nothing yet is nothing */
         if (p->programs[OBSERVE_INGRESS].up) {
-                put(values, TELEMETRY_NET_RX_BYTES, flow.rx_bytes);
-                put(values, TELEMETRY_NET_RX_PACKETS, flow.rx_packets);
+                put_value(values, TELEMETRY_NET_RX_BYTES, flow.rx_bytes);
+                put_value(values, TELEMETRY_NET_RX_PACKETS, flow.rx_packets);
         }
         if (p->programs[OBSERVE_EGRESS].up) {
-                put(values, TELEMETRY_NET_TX_BYTES, flow.tx_bytes);
-                put(values, TELEMETRY_NET_TX_PACKETS, flow.tx_packets);
+                put_value(values, TELEMETRY_NET_TX_BYTES, flow.tx_bytes);
+                put_value(values, TELEMETRY_NET_TX_PACKETS, flow.tx_packets);
         }
         if (p->programs[OBSERVE_RETRANSMITS].up)
-                put(values, TELEMETRY_TCP_RETRANSMITS, flow.retransmits);
+                put_value(values, TELEMETRY_TCP_RETRANSMITS, flow.retransmits);
         if (p->programs[OBSERVE_BLOCK].up) {
-                put(values, TELEMETRY_BLOCK_READ_BYTES, flow.block_read_bytes);
-                put(values, TELEMETRY_BLOCK_WRITE_BYTES, flow.block_write_bytes);
+                put_value(values, TELEMETRY_BLOCK_READ_BYTES, flow.block_read_bytes);
+                put_value(values, TELEMETRY_BLOCK_WRITE_BYTES, flow.block_write_bytes);
         }
         if (p->programs[OBSERVE_VICTIMS].up)
                 put_unknown(values, TELEMETRY_OOM_KILLS, flow.oom_kills);

@@ -166,7 +166,7 @@ static void look_at_process(struct look *l, const char *pid) {
                 (void)closedir(dir);
 }
 
-static void put(uint64_t values[static _TELEMETRY_MAX], enum telemetry_field f, uint64_t value) {
+static void put_value(uint64_t values[static _TELEMETRY_MAX], enum telemetry_field f, uint64_t value) {
         if (values[f] == TELEMETRY_UNKNOWN)
                 values[f] = value;
 }
@@ -194,25 +194,25 @@ int procfs_fill(int proc_fd, int unit_fd, uint64_t values[static _TELEMETRY_MAX]
         if (ferror(list))
                 return -ENODEV; /* the directory is there no more */
         if (l.tasks > 0 || l.all) {
-                put(values, TELEMETRY_TASKS, l.tasks);
-                put(values, TELEMETRY_TASKS_RUNNING, l.running);
-                put(values, TELEMETRY_TASKS_BLOCKED, l.blocked);
-                put(values, TELEMETRY_TASKS_STOPPED, l.stopped);
+                put_value(values, TELEMETRY_TASKS, l.tasks);
+                put_value(values, TELEMETRY_TASKS_RUNNING, l.running);
+                put_value(values, TELEMETRY_TASKS_BLOCKED, l.blocked);
+                put_value(values, TELEMETRY_TASKS_STOPPED, l.stopped);
         }
         if (!l.all)
                 return 0;
-        put(values, TELEMETRY_RUNQUEUE_WAIT_USEC, l.run_delay_ns / 1000);
+        put_value(values, TELEMETRY_RUNQUEUE_WAIT_USEC, l.run_delay_ns / 1000);
         if (l.memory) {
                 uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-                put(values, TELEMETRY_MEMORY_BYTES, l.resident * page);
-                put(values, TELEMETRY_MEMORY_ANON_BYTES, (l.resident - l.shared) * page);
+                put_value(values, TELEMETRY_MEMORY_BYTES, l.resident * page);
+                put_value(values, TELEMETRY_MEMORY_ANON_BYTES, (l.resident - l.shared) * page);
         }
         if (l.io) {
-                put(values, TELEMETRY_READ_BYTES, l.read_bytes);
-                put(values, TELEMETRY_WRITE_BYTES, l.write_bytes);
-                put(values, TELEMETRY_BLOCK_READ_BYTES, l.block_read_bytes);
-                put(values, TELEMETRY_BLOCK_WRITE_BYTES, l.block_write_bytes);
+                put_value(values, TELEMETRY_READ_BYTES, l.read_bytes);
+                put_value(values, TELEMETRY_WRITE_BYTES, l.write_bytes);
+                put_value(values, TELEMETRY_BLOCK_READ_BYTES, l.block_read_bytes);
+                put_value(values, TELEMETRY_BLOCK_WRITE_BYTES, l.block_write_bytes);
         }
         return 0;
 }

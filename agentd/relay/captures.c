@@ -71,12 +71,12 @@ void captures_free(struct captures *c) {
 
 /* ---- the answer ---- */
 
-static void refuse(struct capturing *c, const char *name, const char *text) {
+static void refuse_capture(struct capturing *c, const char *name, const char *text) {
         (void)sd_bus_reply_method_errorf(c->call, name, "%s", text);
         capturing_free(c);
 }
 
-static void answer(struct capturing *c, const char *note) {
+static void answer_capture(struct capturing *c, const char *note) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r;
 
@@ -91,9 +91,9 @@ static void answer(struct capturing *c, const char *note) {
 }
 
 static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
-        answer(userdata,
-               "the kernel does not answer about one of the threads, which is usual where one hangs "
-               "in it; this is what was found before");
+        answer_capture(userdata,
+                       "the kernel does not answer about one of the threads, which is usual where one hangs "
+                       "in it; this is what was found before");
         return 0;
 }
 
@@ -105,10 +105,11 @@ static void on_record(int r, const struct stream_item *item, void *userdata) {
         if (item)
                 r = found_add(&c->found, item);
         if (!item)
-                answer(c,
-                       r < 0 ? "the look at its threads was cut short; this is what was found before" : NULL);
+                answer_capture(c,
+                               r < 0 ? "the look at its threads was cut short; this is what was found before"
+                                     : NULL);
         else if (r < 0)
-                answer(c, "this host's agent is short of memory; this is what was found before");
+                answer_capture(c, "this host's agent is short of memory; this is what was found before");
 }
 
 static void on_pipe(int r, const char *error, int fd, void *userdata) {
@@ -120,11 +121,11 @@ static void on_pipe(int r, const char *error, int fd, void *userdata) {
                 error = r < 0 ? strerror(-r) : NULL;
         }
         if (r < 0)
-                refuse(c, r == -ENOENT ? LINK_ERROR_UNKNOWN : LINK_ERROR_BUSY,
-                       r == -ENOENT ? "it has ended meanwhile, or not begun" : error);
+                refuse_capture(c, r == -ENOENT ? LINK_ERROR_UNKNOWN : LINK_ERROR_BUSY,
+                               r == -ENOENT ? "it has ended meanwhile, or not begun" : error);
 }
 
-static int begin(struct capturing *c, int signal) {
+static int begin_capture(struct capturing *c, int signal) {
         struct unit_facts facts;
         char unit[UNIT_NAME_MAX], work[WORK_NAME_MAX];
         int r;
@@ -177,7 +178,7 @@ int captures_order(struct captures *captures, const struct executor_id *id, sd_b
         *c = (struct capturing){ .captures = captures, .id = *id, .call = sd_bus_message_ref(call) };
         DL_APPEND(captures->list, c);
         captures->n++;
-        r = begin(c, flags & FLAG_PYTHON ? signal : 0);
+        r = begin_capture(c, flags & FLAG_PYTHON ? signal : 0);
         if (r >= 0)
                 return 1;
         capturing_free(c);

@@ -12,6 +12,7 @@
 #include "agentd/unit/systemd.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/base/unitname.h"
 #include "lib/unit/files.h"
 
@@ -86,13 +87,11 @@ static int on_chunk(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         return 0;
 }
 
-static int ask(struct fetch *f) {
+static int ask_master(struct fetch *f) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r;
 
-        if ((r = link_message(f->data->link, true, "GetBundle", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "ustua{sv}", f->uid, f->sha256, f->offset, f->max, 0)) < 0)
-                return r;
+        TRY(link_message(f->data->link, true, "GetBundle", &m));
+        TRY(sd_bus_message_append(m, "ustua{sv}", f->uid, f->sha256, f->offset, f->max, 0));
         return sd_bus_call_async(sd_bus_message_get_bus(m), &f->slot, m, on_chunk, f, FETCH_USEC);
 }
 
@@ -107,7 +106,7 @@ static int bundle_get(void *userdata, uint32_t uid, const char *sha256, uint64_t
         *f = (struct fetch){ .data = d, .transfer = transfer, .uid = uid, .max = max, .offset = offset };
         snprintf(f->sha256, sizeof(f->sha256), "%s", sha256);
         DL_APPEND(d->fetches, f);
-        r = ask(f);
+        r = ask_master(f);
         if (r < 0 && r != -ENOTCONN) {
                 fetch_free(f);
                 return r;
@@ -118,11 +117,9 @@ static int bundle_get(void *userdata, uint32_t uid, const char *sha256, uint64_t
 static int bundle_give(void *userdata, int fd, uint32_t uid) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct systemd *s = units_systemd(((struct data *)userdata)->units);
-        int r;
 
-        if ((r = starter_message(s, "GiveBundle", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "hu", fd, uid)) < 0)
-                return r;
+        TRY(starter_message(s, "GiveBundle", &m));
+        TRY(sd_bus_message_append(m, "hu", fd, uid));
         return starter_send(s, m);
 }
 
@@ -135,7 +132,7 @@ void data_bulk_up(struct data *d) {
         struct fetch *f, *next;
 
         DL_FOREACH_SAFE (d->fetches, f, next)
-                if (!f->slot && ask(f) < 0)
+                if (!f->slot && ask_master(f) < 0)
                         log_oom();
 }
 
@@ -162,7 +159,8 @@ static int find_unit(void *userdata, const char *unit, struct feed_unit *ret) {
         return 0;
 }
 
-static int begin(struct data *d, const char *member, const struct executor_id *id, sd_bus_message **ret) {
+static int begin_call(struct data *d, const char *member, const struct executor_id *id,
+                      sd_bus_message **ret) {
         int r = link_message(d->link, false, member, ret);
 
         return r < 0 ? r : executor_id_append(*ret, id);
@@ -173,18 +171,16 @@ static void on_open(void *userdata, const struct executor_id *id, uint32_t credi
         struct data *d = userdata;
         int r;
 
-        if ((r = begin(d, "FeedOpen", id, &m)) < 0 ||
+        if ((r = begin_call(d, "FeedOpen", id, &m)) < 0 ||
             (r = sd_bus_message_append(m, "ua{sv}", credits, 0)) < 0 || (r = link_send(d->link, m)) < 0)
                 log_full(LOG_DEBUG, r, NULL,
                          "FeedOpen was not sent; the executor says it again on the next link");
 }
 
 static int send_report(sd_bus_message *m, const struct executor_id *id, const struct feed_report *report) {
-        int r;
-
-        if ((r = executor_id_append(m, id)) < 0 || (r = feed_report_append(m, report)) < 0 ||
-            (r = sd_bus_message_set_expect_reply(m, false)) < 0)
-                return r;
+        TRY(executor_id_append(m, id));
+        TRY(feed_report_append(m, report));
+        TRY(sd_bus_message_set_expect_reply(m, false));
         return sd_bus_send(sd_bus_message_get_bus(m), m, NULL);
 }
 
@@ -251,12 +247,11 @@ static bool still_known(const char *unit, void *userdata) {
 
 static int send_scan(struct data *d, const struct executor_id *id, const struct scan_batch *batch) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r;
 
         if (link_is_congested(d->link, false))
                 return -EAGAIN;
-        if ((r = begin(d, "ScanBatch", id, &m)) < 0 || (r = scan_batch_append(m, batch)) < 0)
-                return r;
+        TRY(begin_call(d, "ScanBatch", id, &m));
+        TRY(scan_batch_append(m, batch));
         return link_send(d->link, m);
 }
 

@@ -10,6 +10,7 @@
 #include "agentd/log/tail.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/base/unitname.h"
 
 #define TAIL_STATE "/run/primus/agent/tail"
@@ -34,13 +35,12 @@ struct logs {
 
 static int send_tail(struct logs *l, const struct tail_chunk *c) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r;
 
-        if ((r = link_message(l->link, true, "Tail", &m)) < 0 || (r = executor_id_append(m, &c->id)) < 0 ||
-            (r = sd_bus_message_append(m, "t", c->offset)) < 0 ||
-            (r = sd_bus_message_append_array(m, 'y', c->data, c->size)) < 0 ||
-            (r = sd_bus_message_append(m, "a{sv}", 0)) < 0)
-                return r;
+        TRY(link_message(l->link, true, "Tail", &m));
+        TRY(executor_id_append(m, &c->id));
+        TRY(sd_bus_message_append(m, "t", c->offset));
+        TRY(sd_bus_message_append_array(m, 'y', c->data, c->size));
+        TRY(sd_bus_message_append(m, "a{sv}", 0));
         return link_send(l->link, m);
 }
 

@@ -10,6 +10,7 @@
 #include "agentd/relay/unit-group.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/base/unitname.h"
 
 #define LEASE_MAX_USEC (10 * USEC_PER_SEC)
@@ -71,7 +72,7 @@ int traces_new(sd_event *event, struct units *units, struct observer *observer, 
         return 0;
 }
 
-static void drop(struct kind *k) {
+static void drop_kind(struct kind *k) {
         k->asked = sd_bus_slot_unref(k->asked);
         latency_free(k->latency);
         k->latency = NULL;
@@ -79,7 +80,7 @@ static void drop(struct kind *k) {
 }
 
 /* It does not count any more; the last one takes the programs along. */
-static void stop(struct traces *t, struct trace *x) {
+static void stop_trace(struct traces *t, struct trace *x) {
         struct kind *k = &t->kinds[x->kind];
 
         if (x->resting)
@@ -87,13 +88,13 @@ static void stop(struct traces *t, struct trace *x) {
         latency_remove(k->latency, x->cgroup_id);
         if (--k->n > 0)
                 return;
-        drop(k);
+        drop_kind(k);
         log_info("Nobody traces %s any more; its programs are out of the kernel",
                  observe_trace_to_string(x->kind));
 }
 
 static void trace_free(struct traces *t, struct trace *x) {
-        stop(t, x);
+        stop_trace(t, x);
         DL_DELETE(t->list, x);
         free(x);
 }
@@ -132,7 +133,7 @@ void traces_ended(struct traces *t, const struct executor_id *id) {
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
 
-static int arm(struct traces *t) {
+static int arm_timer(struct traces *t) {
         uint64_t first = UINT64_MAX;
         struct trace *x;
         int r;
@@ -156,7 +157,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         DL_FOREACH_SAFE (t->list, x, next)
                 if (x->until_boot <= now)
                         trace_free(t, x);
-        return arm(t);
+        return arm_timer(t);
 }
 
 /* ---- the order ---- */
@@ -179,7 +180,7 @@ static int read_order(sd_bus_message *call, struct order *ret) {
         return 0;
 }
 
-static struct trace *find(struct traces *t, enum observe_trace kind, const struct executor_id *id) {
+static struct trace *find_trace(struct traces *t, enum observe_trace kind, const struct executor_id *id) {
         struct trace *x;
 
         DL_FOREACH (t->list, x)
@@ -188,7 +189,7 @@ static struct trace *find(struct traces *t, enum observe_trace kind, const struc
         return NULL;
 }
 
-static int count(struct kind *k, const struct unit_group *g, sd_bus_error *error) {
+static int count_executors(struct kind *k, const struct unit_group *g, sd_bus_error *error) {
         int r = latency_add(k->latency, g->unit);
 
         if (r >= 0) {
@@ -196,7 +197,7 @@ static int count(struct kind *k, const struct unit_group *g, sd_bus_error *error
                 return 0;
         }
         if (k->n == 0)
-                drop(k);
+                drop_kind(k);
         return r == -E2BIG
                        ? sd_bus_error_setf(error, LINK_ERROR_BUSY,
                                            "%u executors of this host are traced already", TRACE_UNITS_MAX)
@@ -204,7 +205,7 @@ static int count(struct kind *k, const struct unit_group *g, sd_bus_error *error
 }
 
 /* How many executors of a user count; those that rest have no slot. */
-static unsigned share(const struct traces *t, enum observe_trace kind, uint32_t uid) {
+static unsigned share_of_user(const struct traces *t, enum observe_trace kind, uint32_t uid) {
         unsigned n = 0;
         struct trace *x;
 
@@ -213,8 +214,8 @@ static unsigned share(const struct traces *t, enum observe_trace kind, uint32_t 
         return n;
 }
 
-static int begin(struct traces *t, enum observe_trace kind, const struct executor_id *id, struct trace **ret,
-                 sd_bus_error *error) {
+static int begin_trace(struct traces *t, enum observe_trace kind, const struct executor_id *id,
+                       struct trace **ret, sd_bus_error *error) {
         struct unit_facts facts;
         struct unit_group g;
         struct trace *x;
@@ -227,14 +228,14 @@ static int begin(struct traces *t, enum observe_trace kind, const struct executo
         if (r < 0)
                 return sd_bus_error_set(error, LINK_ERROR_UNKNOWN,
                                         "this host has no control group of it (cgroup v2)");
-        if (share(t, kind, facts.uid) >= TRACE_USER_MAX)
+        if (share_of_user(t, kind, facts.uid) >= TRACE_USER_MAX)
                 return sd_bus_error_setf(error, LINK_ERROR_BUSY,
                                          "%u executors of this user are traced on this host already",
                                          TRACE_USER_MAX);
         x = calloc(1, sizeof(*x));
         if (!x)
                 return -ENOMEM;
-        r = count(&t->kinds[kind], &g, error);
+        r = count_executors(&t->kinds[kind], &g, error);
         if (r < 0) {
                 free(x);
                 return r;
@@ -248,16 +249,13 @@ static int begin(struct traces *t, enum observe_trace kind, const struct executo
 }
 
 static int append_histogram(sd_bus_message *m, const char *name, const struct trace_histogram *h) {
-        int r;
-
-        if ((r = sd_bus_message_open_container(m, 'r', "stttat")) < 0 ||
-            (r = sd_bus_message_append(m, "sttt", name, h->count, h->sum_ns, h->bytes)) < 0 ||
-            (r = sd_bus_message_append_array(m, 't', h->buckets, sizeof(h->buckets))) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'r', "stttat"));
+        TRY(sd_bus_message_append(m, "sttt", name, h->count, h->sum_ns, h->bytes));
+        TRY(sd_bus_message_append_array(m, 't', h->buckets, sizeof(h->buckets)));
         return sd_bus_message_close_container(m);
 }
 
-static int answer(struct traces *t, const struct trace *x, sd_bus_message *call) {
+static int answer_trace(struct traces *t, const struct trace *x, sd_bus_message *call) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct latency *l = t->kinds[x->kind].latency;
         struct trace_unit all;
@@ -282,10 +280,10 @@ static int answer(struct traces *t, const struct trace *x, sd_bus_message *call)
 /* Counting for long enough; true: it rests now. */
 static bool rests(struct traces *t, struct trace *x, uint64_t now) {
         if (!x->resting && now > x->since_boot + TRACE_MAX_USEC) {
-                stop(t, x);
+                stop_trace(t, x);
                 x->resting = true;
                 x->until_boot = now + REST_USEC;
-                (void)arm(t);
+                (void)arm_timer(t);
         }
         return x->resting;
 }
@@ -295,19 +293,19 @@ static bool rests(struct traces *t, struct trace *x, uint64_t now) {
 static int carry_out(struct traces *t, const struct executor_id *id, const struct order *o,
                      sd_bus_message *call, sd_bus_error *error) {
         uint64_t now = now_boot();
-        struct trace *x = find(t, o->kind, id);
+        struct trace *x = find_trace(t, o->kind, id);
         int r;
 
-        if (!x && (r = begin(t, o->kind, id, &x, error)) < 0)
+        if (!x && (r = begin_trace(t, o->kind, id, &x, error)) < 0)
                 return r;
         if (rests(t, x, now))
                 return sd_bus_error_set(error, LINK_ERROR_BUSY,
                                         "it has been traced for 10 minutes; it can be again in a minute");
         x->until_boot = MAX(x->until_boot, now + o->lease_usec);
-        r = answer(t, x, call);
+        r = answer_trace(t, x, call);
         if (x->until_boot <= now)
                 trace_free(t, x);
-        (void)arm(t);
+        (void)arm_timer(t);
         return r;
 }
 
@@ -331,7 +329,7 @@ static void serve(struct kind *k, const char *why) {
                 waiting_free(k, w);
         }
         if (k->latency && k->n == 0)
-                drop(k); /* who asked has not stayed */
+                drop_kind(k); /* who asked has not stayed */
 }
 
 static void on_programs(int r, const char *error, int settings, int latencies, void *userdata) {
@@ -355,7 +353,7 @@ static void on_programs(int r, const char *error, int settings, int latencies, v
         serve(k, NULL);
 }
 
-static int ask(struct kind *k) {
+static int ask_starter(struct kind *k) {
         if (k->asked)
                 return 0;
         k->renewed_boot = now_boot();
@@ -371,7 +369,7 @@ static int wait_for_programs(struct kind *k, const struct executor_id *id, const
         if (k->n_waiting == WAITING_MAX)
                 return sd_bus_error_set(error, LINK_ERROR_BUSY,
                                         "too many wait to trace executors of this host");
-        if ((r = ask(k)) < 0)
+        if ((r = ask_starter(k)) < 0)
                 return r;
         w = calloc(1, sizeof(*w));
         if (!w)
@@ -397,6 +395,6 @@ int traces_order(struct traces *t, const struct executor_id *id, sd_bus_message 
         if (!k->latency)
                 return wait_for_programs(k, id, &o, call, error);
         if (now_boot() > k->renewed_boot + OBSERVE_TRACE_LEASE_USEC / 3)
-                (void)ask(k);
+                (void)ask_starter(k);
         return carry_out(t, id, &o, call, error);
 }

@@ -8,7 +8,6 @@
 #include "lib/base/audit.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/wire/skip.h"
 
 /* Beside each other for one user: each is a process. */
@@ -40,7 +39,7 @@ static void on_stopped(sd_bus_message *reply, void *userdata) {
 }
 
 /* in_turn: behind its start, which may not have been asked for yet. */
-static int stop(struct sessions *all, struct leaving *l, bool in_turn) {
+static int stop_unit(struct sessions *all, struct leaving *l, bool in_turn) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct systemd *systemd = units_systemd(all->units);
         struct question *q = calloc(1, sizeof(*q));
@@ -72,7 +71,7 @@ void session_stop_reader(const struct session *s) {
                 l->number = s->number;
                 memcpy(l->unit, s->unit, sizeof(l->unit));
                 DL_APPEND(s->sessions->leaving, l);
-                r = stop(s->sessions, l, s->opening);
+                r = stop_unit(s->sessions, l, s->opening);
         }
         if (r < 0)
                 log_warning_errno(r, "Cannot stop %s", s->unit);
@@ -100,7 +99,7 @@ static bool has_room(struct sessions *all, uint32_t uid) {
                         continue;
                 n++;
                 /* What was said of its end may have been lost. */
-                if (l->asked_boot + AGAIN_USEC < now_boot() && stop(all, l, false) < 0)
+                if (l->asked_boot + AGAIN_USEC < now_boot() && stop_unit(all, l, false) < 0)
                         log_oom();
         }
         return n < PER_USER_MAX;

@@ -10,7 +10,8 @@
 #include "agentd/session/sessions-internal.h"
 #include "agentd/unit/systemd.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/try.h"
+#include "lib/base/utf8.h"
 
 void session_refuse(struct session *s, const char *error, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
@@ -62,18 +63,14 @@ static void on_submitted(sd_bus_message *reply, void *userdata) {
 }
 
 static int append_start(struct session *s, sd_bus_message *m, int theirs) {
-        int r;
-
         if (s->artifacts) {
-                if ((r = sd_bus_message_append(m, "u", s->id.job)) < 0 ||
-                    (r = sd_bus_message_append_array(m, 'y', &s->id.job_uid, sizeof(s->id.job_uid))) < 0)
-                        return r;
+                TRY(sd_bus_message_append(m, "u", s->id.job));
+                TRY(sd_bus_message_append_array(m, 'y', &s->id.job_uid, sizeof(s->id.job_uid)));
                 return sd_bus_message_append(m, "uuh", s->uid, s->number, theirs);
         }
-        if ((r = executor_id_append(m, &s->id)) < 0 ||
-            (r = sd_bus_message_append(m, "uu", s->number, s->uid)) < 0 ||
-            (r = sd_bus_message_append_strv(m, s->environment)) < 0)
-                return r;
+        TRY(executor_id_append(m, &s->id));
+        TRY(sd_bus_message_append(m, "uu", s->number, s->uid));
+        TRY(sd_bus_message_append_strv(m, s->environment));
         return sd_bus_message_append(m, "bth", (int)!s->no_new_privileges, s->memlock, theirs);
 }
 
@@ -90,9 +87,8 @@ int session_submit(struct session *s) {
         theirs = fds[1];
         if (fcntl(s->fd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
-        if ((r = starter_message(systemd, s->artifacts ? "StartGet" : "StartSession", &m)) < 0 ||
-            (r = append_start(s, m, theirs)) < 0)
-                return r;
+        TRY(starter_message(systemd, s->artifacts ? "StartGet" : "StartSession", &m));
+        TRY(append_start(s, m, theirs));
         q = question_new(s, 0);
         if (!q)
                 return -ENOMEM;

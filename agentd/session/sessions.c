@@ -12,8 +12,9 @@
 #include "lib/base/audit.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/skip.h"
 
 #define SESSIONS_MAX 256u
@@ -70,7 +71,7 @@ static void session_over(struct session *s, int32_t status, const char *why) {
 }
 
 /* One packet: 1 with *ret_size, 0: none is there. The end is noted. */
-static int receive(struct session *s, size_t *ret_size) {
+static int receive_packet(struct session *s, size_t *ret_size) {
         uint8_t *buffer = s->sessions->buffer;
         struct session_end end;
         char why[256];
@@ -108,7 +109,7 @@ static int serve_reader(struct session *s, bool late) {
 
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "(yay)");
-        while (r >= 0 && chunks < SESSION_CHUNKS_MAX && receive(s, &size) > 0) {
+        while (r >= 0 && chunks < SESSION_CHUNKS_MAX && receive_packet(s, &size) > 0) {
                 if ((r = sd_bus_message_open_container(reply, 'r', "yay")) >= 0 &&
                     (r = sd_bus_message_append(reply, "y", buffer[0])) >= 0 &&
                     (r = sd_bus_message_append_array(reply, 'y', buffer + 1, size - 1)) >= 0)
@@ -327,9 +328,8 @@ static int read_start(struct sessions *all, sd_bus_message *call, struct session
         start->version = SESSION_VERSION;
         start->kind = strcmp(kind, "connect") == 0 ? SESSION_CONNECT : SESSION_COMMAND;
         start->pty = (uint8_t)pty;
-        if ((r = session_read_strings(call, all->buffer, &size, &start->n_arguments)) < 0 ||
-            (r = session_read_strings(call, all->buffer, &size, &start->n_environment)) < 0)
-                return r;
+        TRY(session_read_strings(call, all->buffer, &size, &start->n_arguments));
+        TRY(session_read_strings(call, all->buffer, &size, &start->n_environment));
         all->buffer[0] = SESSION_START;
         memcpy(all->buffer + 1, start, sizeof(*start));
         *ret_size = size;
@@ -440,7 +440,7 @@ int sessions_open(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
 
 /* ---- the other calls ---- */
 
-static int find(struct sessions *all, uint32_t number, struct session **ret, sd_bus_error *error) {
+static int find_session(struct sessions *all, uint32_t number, struct session **ret, sd_bus_error *error) {
         *ret = session_find(all, number);
         if (*ret && !(*ret)->opening)
                 return 0;
@@ -474,7 +474,7 @@ int sessions_read(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
 
         if (sd_bus_message_read(call, "ut", &number, &wait) <= 0)
                 return -EBADMSG;
-        r = find(all, number, &s, error);
+        r = find_session(all, number, &s, error);
         if (r < 0)
                 return r;
         w.deadline_boot = now_boot() + MIN(wait, WAIT_MAX_USEC);
@@ -492,7 +492,7 @@ int sessions_write(struct sessions *all, sd_bus_message *call, sd_bus_error *err
             link_read_bytes(call, LINK_CHUNK_MAX, &data, &w.size) <= 0 ||
             sd_bus_message_read(call, "b", &end) <= 0)
                 return -EBADMSG;
-        r = find(all, number, &s, error);
+        r = find_session(all, number, &s, error);
         if (r < 0)
                 return r;
         w.data = data;

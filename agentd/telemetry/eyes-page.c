@@ -56,7 +56,7 @@ static int gather(const struct sampled *u, const struct telemetry_sample *x, voi
 }
 
 /* By job, role and index; the later attempt first. */
-static int compare(const void *a, const void *b) {
+static int by_executor(const void *a, const void *b) {
         const struct executor_id *x = &((const struct exposition_role *)a)->sample->id,
                                  *y = &((const struct exposition_role *)b)->sample->id;
         int r = x->job != y->job ? (x->job < y->job ? -1 : 1) : strcmp(x->role, y->role);
@@ -76,7 +76,7 @@ static size_t only_latest(struct exposition_role *list, size_t n) {
         size_t kept = 0;
 
         if (n > 0)
-                qsort(list, n, sizeof(*list), compare);
+                qsort(list, n, sizeof(*list), by_executor);
         for (size_t i = 0; i < n; i++)
                 if (kept == 0 || !same_executor(&list[kept - 1].sample->id, &list[i].sample->id))
                         list[kept++] = list[i];

@@ -34,7 +34,7 @@ struct eyes_pressure {
         bool said; /* that pressure cannot be watched here */
 };
 
-static void tell(struct watched *w, enum pressure_kind kind, uint64_t amount) {
+static void tell_pressure(struct watched *w, enum pressure_kind kind, uint64_t amount) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         struct manager *m = w->pressures->manager;
         int r;
@@ -75,7 +75,7 @@ static void on_pressure(enum pressure_kind kind, uint64_t amount, void *userdata
         if (w->kinds[kind].told_boot > 0 && now - w->kinds[kind].told_boot < TELL_USEC)
                 return;
         write_line(w, kind, w->kinds[kind].amount);
-        tell(w, kind, w->kinds[kind].amount);
+        tell_pressure(w, kind, w->kinds[kind].amount);
         eyes_push(w->pressures->manager->eyes, w->unit);
         w->kinds[kind].told_boot = now;
         w->kinds[kind].amount = 0;
@@ -88,7 +88,7 @@ struct asked {
         char unit[UNIT_NAME_MAX];
 };
 
-static void say(struct eyes_pressure *p, int r) {
+static void say_failure(struct eyes_pressure *p, int r) {
         /* -ENODEV, -ENOENT: it ended a moment ago, or the kernel has no such thing. */
         if (p->said || r == -ENODEV || r == -ENOENT)
                 return;
@@ -107,10 +107,10 @@ static void on_file(int r, const char *error, int fd, void *userdata) {
         else
                 close_fd(fd);
         if (r < 0)
-                say(a->pressures, r);
+                say_failure(a->pressures, r);
 }
 
-static void ask(struct watched *w, enum pressure_kind kind, const char *file) {
+static void ask_pressure(struct watched *w, enum pressure_kind kind, const char *file) {
         struct asked *a = calloc(1, sizeof(*a));
 
         if (!a) {
@@ -146,11 +146,11 @@ void eyes_pressure_watch(struct eyes_pressure *p, const struct sampled *unit) {
         HASH_ADD_STR(p->watched, unit, w);
         r = pressure_watch_events(w->pressure, cgroup_fd(unit->cgroup));
         if (r < 0)
-                say(p, r);
+                say_failure(p, r);
         if (pressure_wanted(&options, PRESSURE_MEMORY))
-                ask(w, PRESSURE_MEMORY, OBSERVE_FILE_MEMORY_PRESSURE);
+                ask_pressure(w, PRESSURE_MEMORY, OBSERVE_FILE_MEMORY_PRESSURE);
         if (pressure_wanted(&options, PRESSURE_IO))
-                ask(w, PRESSURE_IO, OBSERVE_FILE_IO_PRESSURE);
+                ask_pressure(w, PRESSURE_IO, OBSERVE_FILE_IO_PRESSURE);
 }
 
 static void watched_free(struct eyes_pressure *p, struct watched *w) {

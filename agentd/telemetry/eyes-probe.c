@@ -83,7 +83,7 @@ static void name_victim(struct eyes_probe *e, struct exit_report *x) {
 
 /* ---- the provider ---- */
 
-static void ask(struct eyes_probe *e);
+static void ask_starter(struct eyes_probe *e);
 
 static void find_slice(struct eyes_probe *e) {
         _cleanup_close_ int fd = -EBADF;
@@ -99,10 +99,10 @@ static void find_slice(struct eyes_probe *e) {
                 return;
         }
         e->slice = st.st_ino;
-        ask(e);
+        ask_starter(e);
 }
 
-static int look(const uint64_t *ids, size_t n, void *userdata) {
+static int look_at_units(const uint64_t *ids, size_t n, void *userdata) {
         struct eyes_probe *e = userdata;
 
         int r;
@@ -114,7 +114,7 @@ static int look(const uint64_t *ids, size_t n, void *userdata) {
         return r;
 }
 
-static void fill(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
+static void fill_values(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
         struct eyes_probe *e = userdata;
 
         if (u->cgroup_id == 0)
@@ -124,13 +124,13 @@ static void fill(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX]
                 eyes_usage_want(e->usage, u->unit, u->cgroup_id);
 }
 
-static void forget(const struct sampled *u, void *userdata) {
+static void forget_unit(const struct sampled *u, void *userdata) {
         if (u->cgroup_id > 0)
                 probe_forget(((struct eyes_probe *)userdata)->probe, u->cgroup_id);
 }
 
 struct sampler_provider eyes_probe_provider(struct eyes_probe *e) {
-        return (struct sampler_provider){ "probe", look, fill, forget, e };
+        return (struct sampler_provider){ "probe", look_at_units, fill_values, forget_unit, e };
 }
 
 bool eyes_probe_account(struct eyes_probe *e, struct exit_report *x, uint64_t values[static _TELEMETRY_MAX]) {
@@ -220,7 +220,7 @@ static void on_programs(int r, const char *error, const int fds[static _OBSERVED
         e->said = true;
 }
 
-static void ask(struct eyes_probe *e) {
+static void ask_starter(struct eyes_probe *e) {
         int r;
 
         e->asked = sd_bus_slot_unref(e->asked); /* a later answer has the last word */
@@ -247,7 +247,7 @@ int eyes_probe_new(struct manager *m, struct eyes_probe **ret) {
                 return r;
         find_slice(e);
         if (!e->asked) /* there is no slice: why there are no probes is to be known all the same */
-                ask(e);
+                ask_starter(e);
         *ret = TAKE_PTR(e);
         return 0;
 }

@@ -39,7 +39,7 @@ int eyes_usage_new(struct manager *m, struct probe *probe, struct eyes_usage **r
         return 0;
 }
 
-static void finish(struct eyes_usage *u) {
+static void end_question(struct eyes_usage *u) {
         u->slot = sd_bus_slot_unref(u->slot);
         records_free(u->records);
         u->records = NULL;
@@ -50,7 +50,7 @@ static void finish(struct eyes_usage *u) {
 void eyes_usage_free(struct eyes_usage *u) {
         if (!u)
                 return;
-        finish(u);
+        end_question(u);
         free(u->wanted);
         free(u);
 }
@@ -68,7 +68,7 @@ static void on_record(int r, const struct stream_item *item, void *userdata) {
         struct eyes_usage *u = userdata;
 
         if (!item)
-                finish(u);
+                end_question(u);
         else if (item->type == STREAM_USAGE && item->usage.index < u->asked->n)
                 probe_note_usage(u->probe, u->asked->units[item->usage.index].cgroup_id,
                                  &(struct probe_usage){ .read_bytes = item->usage.read_bytes,
@@ -85,7 +85,7 @@ static void on_pipe(int r, const char *error, int fd, void *userdata) {
                 r = records_new(u->manager->event, fd, on_record, u, &u->records);
         if (r < 0) {
                 log_full(LOG_DEBUG, r, NULL, "Cannot learn what executors have read and written");
-                finish(u);
+                end_question(u);
         }
 }
 
@@ -100,5 +100,5 @@ void eyes_usage_ask(struct eyes_usage *u) {
         for (size_t i = 0; i < u->asked->n; i++)
                 names[i] = u->asked->units[i].unit;
         if (observer_usage(u->manager->observer, names, u->asked->n, on_pipe, u, &u->slot) < 0)
-                finish(u);
+                end_question(u);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 
 static char *explain_oom(const struct exit_report *e, const char *node) {
         static const struct {

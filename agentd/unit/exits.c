@@ -12,8 +12,10 @@
 
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 #include "lib/base/unitname.h"
+#include "lib/base/utf8.h"
 
 struct exits {
         int dir, inotify;

@@ -10,10 +10,12 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
 #include "lib/base/unitname.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/ours.h"
 
 #define HOOKS_DIR PRIMUS_SYSCONFDIR "/hooks"
@@ -118,7 +120,7 @@ static int on_output(sd_event_source *s, int fd, uint32_t events, void *userdata
 
 static void start_next(struct hooks *h);
 
-static void finish(struct run *r, bool ok, const char *why) {
+static void finish_run(struct run *r, bool ok, const char *why) {
         struct hooks *h = r->hooks;
         char text[2 * HOOK_TEXT_MAX];
 
@@ -151,7 +153,7 @@ bool hooks_job_removed(struct hooks *h, const char *unit, const char *result) {
                                          format_duration(h->timeout_usec, limit, sizeof(limit)));
                         else if (strcmp(result, "done") != 0 && strcmp(result, "failed") != 0)
                                 snprintf(why, sizeof(why), "systemd did not run it (%.32s)", result);
-                        finish(r, strcmp(result, "done") == 0, why);
+                        finish_run(r, strcmp(result, "done") == 0, why);
                         break;
                 }
         return true;
@@ -162,13 +164,13 @@ static void on_reply(sd_bus_message *reply, void *userdata) {
         struct run *r = userdata;
 
         if (e) /* else its job's end tells */
-                finish(r, false, e->message ? e->message : e->name);
+                finish_run(r, false, e->message ? e->message : e->name);
 }
 
-static int start(struct run *r) {
+static int start_run(struct run *r) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_close_ int output = -EBADF;
-        int fds[2], k;
+        int fds[2];
 
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
@@ -176,12 +178,11 @@ static int start(struct run *r) {
         output = fds[1];
         if (fcntl(r->fd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
-        if ((k = sd_event_add_io(r->hooks->event, &r->output, r->fd, EPOLLIN, on_output, r)) < 0 ||
-            (k = starter_message(r->hooks->systemd, "StartHook", &m)) < 0 ||
-            (k = sd_bus_message_append(m, "ss", r->unit, r->name)) < 0 ||
-            (k = sd_bus_message_append_strv(m, r->env)) < 0 ||
-            (k = sd_bus_message_append(m, "th", r->hooks->timeout_usec, output)) < 0)
-                return k;
+        TRY(sd_event_add_io(r->hooks->event, &r->output, r->fd, EPOLLIN, on_output, r));
+        TRY(starter_message(r->hooks->systemd, "StartHook", &m));
+        TRY(sd_bus_message_append(m, "ss", r->unit, r->name));
+        TRY(sd_bus_message_append_strv(m, r->env));
+        TRY(sd_bus_message_append(m, "th", r->hooks->timeout_usec, output));
         r->started = now_boot();
         log_full(LOG_DEBUG, 0, &(struct log_fields){ .job = r->job, .unit = r->unit }, "Running %s", r->unit);
         return systemd_call_job(r->hooks->systemd, 0, r->unit, m, on_reply, r);
@@ -197,9 +198,9 @@ static void start_next(struct hooks *h) {
                         continue;
                 r->running = true;
                 h->running++;
-                k = start(r);
+                k = start_run(r);
                 if (k < 0) {
-                        finish(r, false, strerror(-k)); /* which goes on from here */
+                        finish_run(r, false, strerror(-k)); /* which goes on from here */
                         return;
                 }
         }
@@ -208,7 +209,6 @@ static void start_next(struct hooks *h) {
 int hooks_run(struct hooks *h, const char *name, const char *instance, char *const *env, uint32_t job,
               hook_handler handler, void *userdata) {
         struct run *r = calloc(1, sizeof(*r));
-        size_t n = 0;
 
         if (!r)
                 return -ENOMEM;
@@ -218,13 +218,7 @@ int hooks_run(struct hooks *h, const char *name, const char *instance, char *con
         snprintf(r->unit, sizeof(r->unit), HOOK_UNIT_PREFIX "%s-%s-%llu.%llu.service", name, instance,
                  (unsigned long long)(now_boot() / USEC_PER_MSEC), (unsigned long long)++h->count);
         DL_APPEND(h->runs, r);
-        while (env && env[n])
-                n++;
-        r->env = calloc(n + 1, sizeof(*r->env));
-        for (size_t i = 0; r->env && i < n; i++)
-                if (!(r->env[i] = strdup(env[i])))
-                        break;
-        if (!r->env || (n > 0 && !r->env[n - 1])) {
+        if (strings_copy(env, strings_count(env), &r->env) < 0) {
                 run_free(r);
                 return -ENOMEM;
         }

@@ -3,6 +3,7 @@
  * from then until systemd runs his job or it is over; and while something waits, a bound is reached. */
 #include "agentd/unit/systemd.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 #include <uthash.h>
@@ -10,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/base/turns.h"
 #include "lib/wire/skip.h"
 #include "lib/wire/starter.h"
@@ -77,7 +79,7 @@ static void call_free(struct call *c) {
         free(c);
 }
 
-static void pump(struct systemd *s);
+static void pump_calls(struct systemd *s);
 
 /* ---- jobs ---- */
 
@@ -133,6 +135,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         struct call *c = userdata;
         struct systemd *s = c->systemd;
 
+        assert(s->pending > 0 && (!c->job || s->asking > 0));
         DL_DELETE(s->under_way, c);
         s->pending--;
         if (c->job) {
@@ -144,7 +147,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         for (struct early *e = c->early; e; e = e->next)
                 (void)e->handler(e->signal, s, NULL);
         call_free(c);
-        pump(s);
+        pump_calls(s);
         return 0;
 }
 
@@ -158,6 +161,7 @@ static void send_call(struct systemd *s, struct call *c) {
                 DL_APPEND(s->under_way, c);
                 s->pending++;
                 s->asking += c->job;
+                assert(s->pending <= SYSTEMD_WINDOW);
                 return;
         }
         if (c->place)
@@ -169,7 +173,7 @@ static void send_call(struct systemd *s, struct call *c) {
         call_free(c);
 }
 
-static void pump(struct systemd *s) {
+static void pump_calls(struct systemd *s) {
         struct turn *turn;
         struct call *c;
 
@@ -220,7 +224,7 @@ int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_repl
                 DL_APPEND(s->urgent, c);
         else
                 DL_APPEND(s->waiting, c);
-        pump(s);
+        pump_calls(s);
         return 0;
 }
 
@@ -238,7 +242,7 @@ int systemd_call_job(struct systemd *s, uint32_t uid, const char *unit, sd_bus_m
                         call_free(c);
                 return r;
         }
-        pump(s);
+        pump_calls(s);
         return 0;
 }
 
@@ -301,7 +305,7 @@ int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler hand
                 return -ENOMEM;
         c->job = true;
         DL_APPEND(s->stops, c);
-        pump(s);
+        pump_calls(s);
         return 0;
 }
 
@@ -315,19 +319,17 @@ int systemd_stop_in_turn(struct systemd *s, uint32_t uid, const char *unit) {
 int systemd_kill(struct systemd *s, const char *unit, const char *whom, int signal,
                  systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = starter_message(s, "Kill", &m);
 
-        if (r < 0 || (r = sd_bus_message_append(m, "ssi", unit, whom, (int32_t)signal)) < 0)
-                return r;
+        TRY(starter_message(s, "Kill", &m));
+        TRY(sd_bus_message_append(m, "ssi", unit, whom, (int32_t)signal));
         return systemd_call(s, m, true, handler, userdata);
 }
 
 int systemd_list(struct systemd *s, const char *pattern, systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = systemd_message(s, "ListUnitsByPatterns", &m);
 
-        if (r < 0 || (r = sd_bus_message_append(m, "asas", 0, 1, pattern)) < 0)
-                return r;
+        TRY(systemd_message(s, "ListUnitsByPatterns", &m));
+        TRY(sd_bus_message_append(m, "asas", 0, 1, pattern));
         return systemd_call(s, m, false, handler, userdata);
 }
 
@@ -352,13 +354,11 @@ int systemd_get(struct systemd *s, const char *path, const char *interface, cons
                 systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         char name[64];
-        int r;
 
-        r = sd_bus_message_new_method_call(s->bus, &m, SERVICE, path, "org.freedesktop.DBus.Properties",
-                                           "Get");
         snprintf(name, sizeof(name), SERVICE ".%s", interface);
-        if (r < 0 || (r = sd_bus_message_append(m, "ss", name, property)) < 0)
-                return r;
+        TRY(sd_bus_message_new_method_call(s->bus, &m, SERVICE, path, "org.freedesktop.DBus.Properties",
+                                           "Get"));
+        TRY(sd_bus_message_append(m, "ss", name, property));
         return systemd_call(s, m, false, handler, userdata);
 }
 
@@ -409,7 +409,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
         j = find_job(s, job);
         if (j) {
                 forget_job(s, j);
-                pump(s);
+                pump_calls(s);
         }
         if (is_ours(unit))
                 s->handlers.job_removed(unit, job, result, s->userdata);
@@ -419,22 +419,20 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
 /* 1: the State in the a{sv} of PropertiesChanged is "running". */
 static int read_running(sd_bus_message *m) {
         const char *interface, *key, *state;
-        int r = sd_bus_message_read(m, "s", &interface);
+        int r;
 
-        if (r >= 0 && strcmp(interface, SERVICE ".Job") != 0)
+        TRY(sd_bus_message_read(m, "s", &interface));
+        if (strcmp(interface, SERVICE ".Job") != 0)
                 return 0;
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = sd_bus_message_read(m, "s", &key);
-                if (r >= 0 && strcmp(key, "State") == 0) {
-                        r = sd_bus_message_read(m, "v", "s", &state);
-                        return r < 0 ? r : strcmp(state, "running") == 0;
+        TRY(sd_bus_message_enter_container(m, 'a', "{sv}"));
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                TRY(sd_bus_message_read(m, "s", &key));
+                if (strcmp(key, "State") == 0) {
+                        TRY(sd_bus_message_read(m, "v", "s", &state));
+                        return strcmp(state, "running") == 0;
                 }
-                if (r >= 0)
-                        r = message_skip(m, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
+                TRY(message_skip(m, "v"));
+                TRY(sd_bus_message_exit_container(m));
         }
         return r;
 }
@@ -451,7 +449,7 @@ static int on_job_changed(sd_bus_message *m, void *userdata, sd_bus_error *error
                 job_leave_place(s, j);
         else if (s->asking > 0)         /* whose answer may come later than what is said of it */
                 (void)add_job(s, path); /* if it is none of ours, its end is the end of this too */
-        pump(s);
+        pump_calls(s);
         return 0;
 }
 
@@ -477,7 +475,7 @@ static int on_reloading(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 next = j->hh.next;
                 forget_job(s, j);
         }
-        pump(s);
+        pump_calls(s);
         s->handlers.reloaded(s->userdata);
         return 0;
 }
@@ -519,7 +517,6 @@ int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *han
                 { "Reloading", on_reloading },
         };
         _cleanup_(systemd_free_p) struct systemd *s = calloc(1, sizeof(*s));
-        int r;
 
         if (!s)
                 return -ENOMEM;
@@ -528,18 +525,15 @@ int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *han
         s->handlers = *handlers;
         s->userdata = userdata;
         s->turns = (struct turns){ .places = SYSTEMD_JOBS, .share = SYSTEMD_SHARE };
-        r = sd_bus_set_exit_on_disconnect(bus, true);
-        for (size_t i = 0; i < ELEMENTSOF(signals) && r >= 0; i++)
-                r = sd_bus_match_signal_async(bus, &s->matches[i], SERVICE, OBJECT, MANAGER,
-                                              signals[i].member, signals[i].handler, on_match_installed, s);
-        if (r >= 0)
-                r = sd_bus_add_match_async(bus, &s->matches[ELEMENTSOF(signals)],
-                                           "type='signal',sender='" SERVICE "',path_namespace='" JOBS
-                                           "',interface='org.freedesktop.DBus.Properties',"
-                                           "member='PropertiesChanged',arg0='" SERVICE ".Job'",
-                                           on_job_changed, on_match_installed, s);
-        if (r < 0)
-                return r;
+        TRY(sd_bus_set_exit_on_disconnect(bus, true));
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                TRY(sd_bus_match_signal_async(bus, &s->matches[i], SERVICE, OBJECT, MANAGER,
+                                              signals[i].member, signals[i].handler, on_match_installed, s));
+        TRY(sd_bus_add_match_async(bus, &s->matches[ELEMENTSOF(signals)],
+                                   "type='signal',sender='" SERVICE "',path_namespace='" JOBS
+                                   "',interface='org.freedesktop.DBus.Properties',"
+                                   "member='PropertiesChanged',arg0='" SERVICE ".Job'",
+                                   on_job_changed, on_match_installed, s));
         *ret = TAKE_PTR(s);
         return 0;
 }

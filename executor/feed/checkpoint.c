@@ -62,7 +62,7 @@ int checkpoint_read(const void *state, size_t size, const uint8_t job_uid[static
         return 0;
 }
 
-static int keep(const struct client_ack *entry, void *userdata) {
+static int keep_entry(const struct client_ack *entry, void *userdata) {
         struct checkpoint *c = userdata;
         struct checkpoint_entry *e = NULL;
 
@@ -80,7 +80,7 @@ static int keep(const struct client_ack *entry, void *userdata) {
 
 int checkpoint_load(struct checkpoint *c, const void *state, size_t size, const uint8_t job_uid[static 16]) {
         struct checkpoint loaded = {};
-        int r = checkpoint_read(state, size, job_uid, keep, &loaded);
+        int r = checkpoint_read(state, size, job_uid, keep_entry, &loaded);
 
         if (r < 0) {
                 checkpoint_done(&loaded);

@@ -9,7 +9,6 @@
 #include <utlist.h>
 
 #include "executor/feed/feed-internal.h"
-#include "lib/base/parse.h"
 #include "lib/base/unitname.h"
 
 #define RECEIVE_TURN 64u      /* packets of one client before others get a turn */
@@ -121,7 +120,7 @@ static void client_free(struct feed *f, struct client *c) {
         free(c);
 }
 
-static int refuse(struct client *c, const char *why) {
+static int refuse_client(struct client *c, const char *why) {
         (void)client_send(c, CLIENT_REFUSED, why, strlen(why), -EBADF);
         return -ECONNREFUSED;
 }
@@ -161,7 +160,7 @@ static int welcome(struct feed *f, struct client *c) {
         r = f->delivery->client_new ? f->delivery->client_new(f, c) : 0;
         if (r < 0) {
                 c->greeted = false;
-                return refuse(c, "the feeder has no memory for another process");
+                return refuse_client(c, "the feeder has no memory for another process");
         }
         if (c->lane)
                 lane_fds(c->lane, fds);
@@ -185,16 +184,17 @@ static int greet(struct feed *f, struct client *c) {
         int r;
 
         if (alone && clients_first(f))
-                return refuse(c, "another process of the trainer is connected, and input.ack allows for one");
+                return refuse_client(
+                        c, "another process of the trainer is connected, and input.ack allows for one");
         if (c->state_size > 0 && f->ack != ACK_CHECKPOINT)
-                return refuse(c, "the job's input.ack is not checkpoint");
+                return refuse_client(c, "the job's input.ack is not checkpoint");
         if (f->ack == ACK_CHECKPOINT && c->state_size > 0) {
                 r = checkpoint_load(&f->checkpoint, c->state, c->state_size, f->job_uid);
                 if (r == -EXDEV)
-                        return refuse(c, "the checkpoint is one of another job's data");
+                        return refuse_client(c, "the checkpoint is one of another job's data");
                 if (r < 0)
-                        return refuse(c, r == -ENOMEM ? "no memory for the checkpoint"
-                                                      : "the checkpoint cannot be read");
+                        return refuse_client(c, r == -ENOMEM ? "no memory for the checkpoint"
+                                                             : "the checkpoint cannot be read");
                 resume_all(f);
         }
         f->was_greeted = true;
@@ -294,7 +294,7 @@ static int on_hello(struct feed *f, struct client *c, const uint8_t *body, size_
                          "libprimus speaks version %u, this primus-executor (" PRIMUS_VERSION
                          ") %u to %u: it was started before an upgrade; start the executor anew",
                          hello.version, CLIENT_VERSION_OLDEST, CLIENT_VERSION + 1);
-                return refuse(c, why);
+                return refuse_client(c, why);
         }
         if (hello.state_size > CLIENT_STATE_MAX)
                 return -EPROTO;
@@ -448,7 +448,7 @@ static int handle(struct feed *f, struct client *c, const struct client_header *
 }
 
 /* One packet. 1: handled; 0: none; < 0: the connection is over. */
-static int receive(struct feed *f, struct client *c) {
+static int receive_packet(struct feed *f, struct client *c) {
         struct client_header header;
         struct iovec iov[2] = { { &header, sizeof(header) },
                                 { f->packet, CLIENT_PACKET_MAX - sizeof(header) } };
@@ -545,7 +545,7 @@ static void client_step(struct feed *f, struct client *c, unsigned turn) {
         if (c->lane)
                 lane_collect(f, c);
         for (unsigned i = 0; i < turn && r > 0; i++)
-                r = receive(f, c);
+                r = receive_packet(f, c);
         if (r == 0 && c->lane)
                 lane_settle(c);
         if (r >= 0)

@@ -179,7 +179,7 @@ static int on_control(struct feed *f, const uint8_t *body, size_t size) {
 }
 
 /* Returns the exit status to give up with, or 0. */
-static int receive(struct feed *f, uint64_t now) {
+static int receive_packets(struct feed *f, uint64_t now) {
         struct feed_header h;
         int r;
 
@@ -287,7 +287,7 @@ static void wait_for_events(struct feed *f, bool blocked, uint64_t until, uint64
 }
 
 /* Delivers. Returns when to be called again. */
-static uint64_t deliver(struct feed *f, uint64_t now) {
+static uint64_t deliver_step(struct feed *f, uint64_t now) {
         uint64_t next;
 
         clients_step(f);
@@ -306,7 +306,7 @@ static int feed_loop(struct feed *f) {
                 r = on_signals(f, now);
                 if (r > 0)
                         child_exit_like(r); /* nothing runs yet: a wait status of just the signal */
-                r = receive(f, now);
+                r = receive_packets(f, now);
                 if (r > 0) {
                         if (f->child > 0 && !f->exited) {
                                 (void)kill(f->child, SIGKILL);
@@ -315,7 +315,7 @@ static int feed_loop(struct feed *f) {
                         return r;
                 }
                 if (f->child > 0 && !f->exited)
-                        until = MIN(until, deliver(f, now));
+                        until = MIN(until, deliver_step(f, now));
                 blocked = report_send(f, now, &next) == -EAGAIN;
                 if (!blocked)
                         until = MIN(until, next);

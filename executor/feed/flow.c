@@ -4,6 +4,7 @@
  * it is read. */
 #include "executor/feed/flow.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -24,6 +25,7 @@ void flow_init(struct flow *f, struct tasks *tasks, uint64_t pipe_size) {
 }
 
 static void piece_free(struct flow *f, struct piece *p) {
+        assert(f->n > 0);
         if (f->first_unread == p)
                 f->first_unread = p->next;
         DL_DELETE(f->pieces, p);
@@ -67,6 +69,7 @@ int flow_begin(struct flow *f, uint64_t task, struct task_mark from, struct task
                         f->first_unread = p;
                 return 0;
         }
+        assert(!p || p->begin + p->size <= f->written);
         p = calloc(1, sizeof(*p));
         if (!p)
                 return -ENOMEM;
@@ -96,8 +99,10 @@ static struct task_mark place_in(const struct piece *p, uint64_t position) {
 
 void flow_wrote(struct flow *f, uint64_t n) {
         struct piece *p = last_piece(f);
-        struct task *t = task_of(f, p);
+        struct task *t;
 
+        assert(p);
+        t = task_of(f, p);
         p->size += n;
         f->written += n;
         if (t && p->by_byte)
@@ -106,8 +111,10 @@ void flow_wrote(struct flow *f, uint64_t n) {
 
 void flow_end(struct flow *f, struct task_mark to) {
         struct piece *p = last_piece(f);
-        struct task *t = task_of(f, p);
+        struct task *t;
 
+        assert(p);
+        t = task_of(f, p);
         p->to = to;
         p->complete = true;
         if (t)
@@ -135,7 +142,7 @@ static uint64_t counting(const struct flow *f) {
         }
 }
 
-static void count(struct flow *f, uint64_t upto) {
+static void count_pieces(struct flow *f, uint64_t upto) {
         struct piece *p, *next;
 
         DL_FOREACH_SAFE (f->pieces, p, next) {
@@ -184,7 +191,7 @@ static bool read_upto(struct flow *f, uint64_t consumed) {
 bool flow_consumed(struct flow *f, uint64_t consumed) {
         bool moved = read_upto(f, consumed);
 
-        count(f, counting(f));
+        count_pieces(f, counting(f));
         return moved;
 }
 
@@ -192,11 +199,11 @@ int flow_processed(struct flow *f, uint64_t bytes) {
         if (bytes > f->written)
                 return -ERANGE;
         f->processed = MAX(f->processed, bytes);
-        count(f, counting(f));
+        count_pieces(f, counting(f));
         return 0;
 }
 
 void flow_finish(struct flow *f) {
         if (f->tasks->ack != ACK_EXPLICIT && f->tasks->ack != ACK_CHECKPOINT)
-                count(f, f->consumed);
+                count_pieces(f, f->consumed);
 }

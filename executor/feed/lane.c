@@ -73,7 +73,7 @@ static uint64_t lane_busy(struct lane *l, uint64_t now) {
 
 /* ---- what the trainer has released ---- */
 
-static void settle(struct lane *l, const struct ring_slot *s) {
+static void settle_slot(struct lane *l, const struct ring_slot *s) {
         struct tasks *tasks = &l->feed->tasks;
         struct task *t = tasks_find(tasks, s->task);
 
@@ -84,7 +84,7 @@ static void settle(struct lane *l, const struct ring_slot *s) {
 
 static void settle_freed(struct lane *l, size_t n) {
         for (size_t i = 0; i < n; i++)
-                settle(l, l->freed + i);
+                settle_slot(l, l->freed + i);
         l->n_freed -= n;
         if (l->n_freed > 0)
                 memmove(l->freed, l->freed + n, l->n_freed * sizeof(*l->freed));
@@ -116,7 +116,7 @@ static void put_freed(struct lane *l, const struct ring_slot *s) {
 
                 if (!more) { /* without memory: what was said meanwhile comes too late */
                         settle_freed(l, l->n_freed);
-                        settle(l, s);
+                        settle_slot(l, s);
                         return;
                 }
                 l->freed = more;
@@ -126,7 +126,7 @@ static void put_freed(struct lane *l, const struct ring_slot *s) {
 }
 
 /* Returns whether anything was released. */
-static bool look(struct lane *l) {
+static bool look_at_ring(struct lane *l) {
         struct ring_slot s;
         bool any = false;
         int r;
@@ -146,7 +146,7 @@ static int reserve(struct lane *l, uint8_t **ret) {
         for (;;) {
                 int r;
 
-                (void)look(l);
+                (void)look_at_ring(l);
                 r = l->hostile ? -EPROTO : ring_producer_reserve(l->ring, ret);
                 if (r > 0)
                         return r;
@@ -293,7 +293,7 @@ void lane_look(struct feed *f, struct client *c) {
 
         /* What it says is seen to here; left as it is, it would be said again at once. */
         (void)!read(c->lane->released, &count, sizeof(count));
-        if (look(c->lane))
+        if (look_at_ring(c->lane))
                 producer_wake(c->lane->producer);
 }
 
@@ -351,7 +351,7 @@ bool lane_over(struct feed *f, struct client *c) {
                 return true;
         if (!producer_ended(l->producer))
                 return false;
-        (void)look(l); /* what it released last; all that it said has been read */
+        (void)look_at_ring(l); /* what it released last; all that it said has been read */
         settle_freed(l, l->n_freed);
         f->gone_producer_usec += lane_busy(l, now_boot());
         f->gone_consumer_usec += MAX(l->waited_usec, ring_consumer_waited_nsec(l->ring) / 1000);
@@ -447,7 +447,7 @@ static void ring_finish(struct feed *f, bool success) {
 
         DL_FOREACH (f->clients, c)
                 if (c->lane) {
-                        (void)look(c->lane);
+                        (void)look_at_ring(c->lane);
                         producer_stop(c->lane->producer);
                 }
 }

@@ -147,7 +147,7 @@ static void check_files(struct pipe_delivery *d, uint64_t consumed) {
 }
 
 /* Looks at how far the trainer has come. */
-static bool look(struct pipe_delivery *d, uint64_t now) {
+static bool look_at_pipe(struct pipe_delivery *d, uint64_t now) {
         uint64_t consumed = d->flow.consumed, apart = d->looked > 0 ? usec_sub(now, d->looked) : 0;
         int unread;
 
@@ -179,7 +179,7 @@ static void tick(struct pipe_delivery *d, uint64_t now) {
         bool hungry = is_hungry(d);
         uint64_t shortest = hungry ? TICK_HUNGRY : TICK, longest = hungry ? TICK : TICK_MAX;
 
-        d->tick = look(d, now) ? shortest : MIN(d->tick * 2, longest);
+        d->tick = look_at_pipe(d, now) ? shortest : MIN(d->tick * 2, longest);
         d->tick = MAX(d->tick, shortest);
         if (d->flow.written > d->flow.consumed)
                 d->next_tick = now + d->tick;
@@ -197,7 +197,7 @@ static uint64_t pipe_step(struct feed *f, uint64_t now) {
          * being written: what has been read meanwhile lets others be asked for before there is nothing to
          * write. */
         if (d->items && (d->flow.written == d->flow.consumed || (!f->tasks.todo && !f->tasks.last)))
-                (void)look(d, now);
+                (void)look_at_pipe(d, now);
         was_empty = d->flow.written == d->flow.consumed;
         more = pipe_push(d);
         hungry = is_hungry(d);
@@ -219,7 +219,7 @@ int pipe_poll_fd(const struct feed *f) {
 }
 
 static void pipe_look(struct feed *f) {
-        (void)look(f->pipe, now_boot());
+        (void)look_at_pipe(f->pipe, now_boot());
 }
 
 int pipe_processed(struct feed *f, uint64_t bytes) {
@@ -301,7 +301,7 @@ static int pipe_begin(struct feed *f) {
 }
 
 static void pipe_finish(struct feed *f, bool success) {
-        (void)look(f->pipe, now_boot());
+        (void)look_at_pipe(f->pipe, now_boot());
         if (success)
                 flow_finish(&f->pipe->flow);
         pipe_end_of_file(f->pipe);
@@ -318,12 +318,7 @@ static void pipe_done(struct feed *f) {
 
         if (!d)
                 return;
-        if (d->producer) {
-                producer_stop(d->producer);
-                (void)pthread_mutex_unlock(&f->lock);
-                d->producer = producer_free(d->producer);
-                (void)pthread_mutex_lock(&f->lock);
-        }
+        d->producer = producer_end(d->producer);
         while (d->items) {
                 struct item *i = d->items;
 

@@ -121,7 +121,7 @@ static int read_chunks(struct producer *p, struct task *t, struct opened *o) {
 }
 
 /* One task. Lock held, before and after, but not meanwhile. */
-static void deliver(struct producer *p, struct task *t) {
+static void deliver_task(struct producer *p, struct task *t) {
         struct opened *o = NULL;
         struct reader *reader = NULL;
         uint64_t first = 0, last = 0;
@@ -156,7 +156,7 @@ static void deliver(struct producer *p, struct task *t) {
         (void)pthread_mutex_lock(p->lock);
 }
 
-static void *run(void *userdata) {
+static void *run_producer(void *userdata) {
         struct producer *p = userdata;
         uint64_t one = 1;
 
@@ -165,7 +165,7 @@ static void *run(void *userdata) {
                 struct task *t = p->ops->take(p->userdata);
 
                 if (t)
-                        deliver(p, t);
+                        deliver_task(p, t);
                 else
                         (void)pthread_cond_wait(&p->wake, p->lock);
         }
@@ -193,7 +193,7 @@ int producer_new(pthread_mutex_t *lock, int wake_fd, const struct input *input, 
         if (r == 0) {
                 (void)pthread_cond_init(&p->wake, NULL);
                 (void)pthread_attr_setstacksize(&attributes, STACK_SIZE);
-                r = pthread_create(&p->thread, &attributes, run, p);
+                r = pthread_create(&p->thread, &attributes, run_producer, p);
                 (void)pthread_attr_destroy(&attributes);
         }
         if (r != 0) {
@@ -230,6 +230,19 @@ struct producer *producer_free(struct producer *p) {
         (void)pthread_join(p->thread, NULL);
         (void)pthread_cond_destroy(&p->wake);
         free(p);
+        return NULL;
+}
+
+struct producer *producer_end(struct producer *p) {
+        pthread_mutex_t *lock;
+
+        if (!p)
+                return NULL;
+        lock = p->lock;
+        producer_stop(p);
+        (void)pthread_mutex_unlock(lock);
+        (void)producer_free(p);
+        (void)pthread_mutex_lock(lock);
         return NULL;
 }
 

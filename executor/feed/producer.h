@@ -50,6 +50,8 @@ void producer_stop(struct producer *p);
 bool producer_ended(const struct producer *p);
 /* Waits for its end, briefly if it has been told to. Without the lock. */
 struct producer *producer_free(struct producer *p);
+/* Both, with the lock held before and after, but not meanwhile. */
+struct producer *producer_end(struct producer *p);
 
 /* There may be a task, or room. */
 void producer_wake(struct producer *p);

@@ -390,12 +390,7 @@ static void ranges_done(struct feed *f) {
 
         if (!d)
                 return;
-        if (d->producer) {
-                producer_stop(d->producer);
-                (void)pthread_mutex_unlock(&f->lock);
-                d->producer = producer_free(d->producer);
-                (void)pthread_mutex_lock(&f->lock);
-        }
+        d->producer = producer_end(d->producer);
         DL_FOREACH_SAFE (d->ready, r, next)
                 (void)range_free(r);
         DL_FOREACH_SAFE (d->given, r, next)

@@ -2,6 +2,7 @@
 /* The connection to agentd. Invariant: fd is a socket in every state but SESSION_DOWN, and -EBADF there. */
 #include "executor/feed/session.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -99,6 +100,11 @@ static void take_descriptors(struct session *s, struct msghdr *m) {
         }
 }
 
+/* What the file's head says of the descriptor. */
+static bool fd_fits_state(const struct session *s) {
+        return (s->state == SESSION_DOWN) == (s->fd == -EBADF);
+}
+
 /* The packets of the identification; the rest is for the caller. 1: for the caller, 0: dealt with, < 0: hang
  * up. */
 static int identify(struct session *s, uint64_t now, const struct feed_header *h, const uint8_t *body) {
@@ -127,6 +133,7 @@ static int identify(struct session *s, uint64_t now, const struct feed_header *h
 }
 
 int session_receive(struct session *s, uint64_t now, uint8_t *buf, struct feed_header *ret) {
+        assert(fd_fits_state(s));
         while (s->state != SESSION_DOWN) {
                 union {
                         struct cmsghdr align;
@@ -168,6 +175,7 @@ int session_receive(struct session *s, uint64_t now, uint8_t *buf, struct feed_h
 int session_send(struct session *s, uint64_t now, uint32_t type, const void *body, size_t size) {
         int r;
 
+        assert(fd_fits_state(s));
         if (s->state != SESSION_UP)
                 return -ENOTCONN;
         r = send_packet(s->fd, type, body, size, false);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bookkeeping of held tasks. Invariants: a task counts no further than it has been delivered; the list of
- * todo has the TODO ones, in the order of their grants, those given back first; a task that somebody is busy
- * with is not freed. */
+/* Bookkeeping of held tasks. Invariants: a task counts no further than it has been delivered, here or to an
+ * earlier attempt (tasks_resume()); the list of todo has the TODO ones, in the order of their grants, those
+ * given back first; a task that somebody is busy with is not freed. */
 #include "executor/feed/tasks.h"
 
+#include <assert.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -63,20 +64,24 @@ static void clear_dirty(struct tasks *s, struct task *t) {
 static void set_left(struct tasks *s, struct task *t, uint64_t left) {
         bool unread = left > 0;
 
+        assert(s->unread_bytes >= t->left && s->n_unread >= t->unread);
         s->unread_bytes += left - t->left;
         s->n_unread += (size_t)unread - (size_t)t->unread;
         t->left = left;
         t->unread = unread;
 }
 
-static void forget(struct tasks *s, struct task *t);
+static void forget_task(struct tasks *s, struct task *t);
 
 /* From one place to another, with all that is counted of them. first: ahead of those that wait. */
 static void move(struct tasks *s, struct task *t, enum task_place place, bool first) {
+        assert(!is_held(t->place) || s->n_held > 0);
         if (t->place == PLACE_TODO) {
+                assert(s->n_todo > 0);
                 DL_DELETE(s->todo, t);
                 s->n_todo--;
         } else if (!is_held(t->place) && t->place != PLACE_DROPPED) {
+                assert(s->n_over > 0);
                 DL_DELETE(s->over, t);
                 s->n_over--;
         }
@@ -96,10 +101,10 @@ static void move(struct tasks *s, struct task *t, enum task_place place, bool fi
                 set_left(s, t, 0);
         /* The oldest goes, unless nobody has been told of it yet. */
         if (s->n_over > TASKS_OVER_MAX && !s->over->dirty && !s->over->busy)
-                forget(s, s->over);
+                forget_task(s, s->over);
 }
 
-static void forget(struct tasks *s, struct task *t) {
+static void forget_task(struct tasks *s, struct task *t) {
         clear_dirty(s, t);
         if (t->place != PLACE_DROPPED)
                 move(s, t, PLACE_DROPPED, false);
@@ -160,7 +165,7 @@ int tasks_grant(struct tasks *s, const struct task_grant *grant) {
         if (old && old->place == PLACE_FAILED && !old->busy)
                 return grant_again(s, old, grant);
         if (old && (old->place == PLACE_DROPPED || old->place == PLACE_RETURNED) && !old->busy)
-                forget(s, old);
+                forget_task(s, old);
         else if (old) {
                 tasks_report(s, old, true);
                 return 0;
@@ -282,7 +287,7 @@ void tasks_again(struct tasks *s, struct task *t) {
 /* ---- how far it is ---- */
 
 /* All of it is delivered and counts. */
-static void settle(struct tasks *s, struct task *t) {
+static void settle_task(struct tasks *s, struct task *t) {
         bool done = s->ack != ACK_EXIT || s->succeeded;
 
         t->read = t->end = MAX(t->acked.position, t->end == TASK_TO_END ? 0 : t->end);
@@ -295,7 +300,7 @@ static void settle(struct tasks *s, struct task *t) {
 
 static void settle_if_over(struct tasks *s, struct task *t) {
         if (t->place == PLACE_HELD && t->whole && !mark_before(t->acked, t->delivered))
-                settle(s, t);
+                settle_task(s, t);
 }
 
 void tasks_resume(struct tasks *s, struct task *t, struct task_mark mark) {
@@ -304,7 +309,7 @@ void tasks_resume(struct tasks *s, struct task *t, struct task_mark mark) {
         if (mark.position == TASK_TO_END) {
                 if (t->end != TASK_TO_END)
                         t->acked.position = MAX(t->acked.position, t->end);
-                settle(s, t);
+                settle_task(s, t);
                 return;
         }
         if (!mark_before(t->acked, mark))
@@ -412,13 +417,13 @@ void tasks_break(struct tasks *s, struct task *t, const char *error) {
 }
 
 void tasks_drop(struct tasks *s, struct task *t) {
-        forget(s, t);
+        forget_task(s, t);
 }
 
 void tasks_idle(struct tasks *s, struct task *t) {
         t->busy = false;
         if (t->place == PLACE_DROPPED)
-                forget(s, t);
+                forget_task(s, t);
         else if (t->place == PLACE_FAILED && !t->told)
                 tasks_report(s, t, true);
 }
@@ -432,7 +437,7 @@ void tasks_finish(struct tasks *s, bool success) {
                 return;
         HASH_ITER (hh, s->by_id, t, next)
                 if (t->place == PLACE_SETTLED)
-                        settle(s, t);
+                        settle_task(s, t);
 }
 
 /* ---- credits ---- */
@@ -491,7 +496,7 @@ void tasks_reported(struct tasks *s, struct task *t, bool keep) {
         if (!keep && !t->busy &&
             (t->place == PLACE_RETURNED ||
              (t->place == PLACE_FAILED && !mark_before(t->acked, t->delivered))))
-                forget(s, t);
+                forget_task(s, t);
         else {
                 t->told = t->place == PLACE_FAILED && !keep;
                 clear_dirty(s, t);

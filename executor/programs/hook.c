@@ -15,6 +15,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 
 #define HOOKS_DIR PRIMUS_SYSCONFDIR "/hooks"
@@ -22,46 +23,46 @@
 
 static const char *const known[] = { "prolog", "epilog", "health", "fence", "notify" };
 
-static void refuse(const char *path, const char *why) {
+static void refuse_program(const char *path, const char *why) {
         fprintf(stderr, "%s is not run: %s\n", path, why);
 }
 
 /* 0: may be used; -ENOENT; -EPERM, having said why. */
-static int check(const char *path, bool directory) {
+static int check_owner(const char *path, bool directory) {
         struct stat st;
 
         if (lstat(path, &st) < 0) {
                 if (errno != ENOENT)
-                        refuse(path, strerror(errno));
+                        refuse_program(path, strerror(errno));
                 return errno == ENOENT ? -ENOENT : -EPERM;
         }
         if (directory ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode))
-                refuse(path, directory ? "it is no directory" : "it is no regular file");
+                refuse_program(path, directory ? "it is no directory" : "it is no regular file");
         else if (st.st_uid != 0)
-                refuse(path, "it does not belong to root");
+                refuse_program(path, "it does not belong to root");
         else if (st.st_mode & (S_IWGRP | S_IWOTH))
-                refuse(path, "others than root may write to it");
+                refuse_program(path, "others than root may write to it");
         else if (!directory && !(st.st_mode & S_IXUSR))
-                refuse(path, "it is not executable");
+                refuse_program(path, "it is not executable");
         else
                 return 0;
         return -EPERM;
 }
 
-static int run(const char *path) {
-        int status, r = check(path, false);
+static int run_program(const char *path) {
+        int status, r = check_owner(path, false);
         pid_t pid;
 
         if (r < 0)
                 return r == -ENOENT ? 0 : EXIT_FAILURE;
         pid = fork();
         if (pid < 0) {
-                refuse(path, strerror(errno));
+                refuse_program(path, strerror(errno));
                 return EXIT_FAILURE;
         }
         if (pid == 0) {
                 execl(path, path, (char *)NULL);
-                refuse(path, strerror(errno));
+                refuse_program(path, strerror(errno));
                 _exit(127);
         }
         while (waitpid(pid, &status, 0) < 0)
@@ -84,20 +85,20 @@ static int is_hook(const struct dirent *d) {
 
 static int run_directory(const char *directory) {
         _cleanup_free_ struct dirent **list = NULL;
-        int n, r = check(directory, true), status = 0;
+        int n, r = check_owner(directory, true), status = 0;
 
         if (r < 0)
                 return r == -ENOENT ? 0 : EXIT_FAILURE;
         n = scandir(directory, &list, is_hook, alphasort);
         if (n < 0) {
-                refuse(directory, strerror(errno));
+                refuse_program(directory, strerror(errno));
                 return EXIT_FAILURE;
         }
         for (int i = 0; i < n; i++) {
                 _cleanup_free_ char *path = NULL;
                 if (status == 0)
                         status = asprintf(&path, "%s/%s", directory, list[i]->d_name) < 0 ? EXIT_FAILURE
-                                                                                          : run(path);
+                                                                                          : run_program(path);
                 free(list[i]);
         }
         return status;
@@ -171,9 +172,9 @@ int main(int argc, char **argv) {
         if (asprintf(&file, HOOKS_DIR "/%s", argv[1]) < 0 ||
             asprintf(&directory, HOOKS_DIR "/%s.d", argv[1]) < 0)
                 return EXIT_FAILURE;
-        r = check(HOOKS_DIR, true);
+        r = check_owner(HOOKS_DIR, true);
         if (r < 0)
                 return r == -ENOENT ? 0 : EXIT_FAILURE;
-        status = run(file);
+        status = run_program(file);
         return status == 0 ? run_directory(directory) : status;
 }

@@ -17,7 +17,8 @@
 #define LOG_BYTES_MAX (1 << 20)
 
 /* The text behind key on this line, to its end (before one of the characters in stop). */
-static bool find(const char *line, size_t length, const char *key, const char *stop, char *ret, size_t size) {
+static bool find_value(const char *line, size_t length, const char *key, const char *stop, char *ret,
+                       size_t size) {
         const char *p = memmem(line, length, key, strlen(key));
         size_t n;
 
@@ -67,7 +68,7 @@ static enum oom_at where(const char *line, size_t length, const char *unit) {
 
         if (!memmem(line, length, "constraint=CONSTRAINT_MEMCG", 27))
                 return memmem(line, length, "constraint=CONSTRAINT_NONE", 26) ? OOM_AT_HOST : OOM_AT_NODE;
-        if (!find(line, length, "oom_memcg=", ",", path, sizeof(path)))
+        if (!find_value(line, length, "oom_memcg=", ",", path, sizeof(path)))
                 return OOM_AT_UNIT;
         if (is_of_unit(path, unit))
                 return OOM_AT_UNIT;
@@ -77,7 +78,7 @@ static enum oom_at where(const char *line, size_t length, const char *unit) {
 static uint64_t kilobytes(const char *line, size_t length, const char *key) {
         char text[24];
 
-        return find(line, length, key, "k", text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
+        return find_value(line, length, key, "k", text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
 }
 
 /* Names of processes are the user's. */
@@ -99,13 +100,14 @@ bool oom_parse(const char *log, size_t size, const char *unit, struct oom *ret) 
 
                 next = stop ? stop + 1 : end;
                 if (memmem(line, length, "oom-kill:constraint=", 20)) {
-                        if (!find(line, length, "task_memcg=", ",", path, sizeof(path)) ||
-                            !is_of_unit(path, unit) || !find(line, length, ",pid=", ",", pid, sizeof(pid)))
+                        if (!find_value(line, length, "task_memcg=", ",", path, sizeof(path)) ||
+                            !is_of_unit(path, unit) ||
+                            !find_value(line, length, ",pid=", ",", pid, sizeof(pid)))
                                 continue;
                         found = (struct oom){ .at = where(line, length, unit),
                                               .pid = (uint32_t)strtoul(pid, NULL, 10) };
                         killed = false;
-                        if (find(line, length, ",task=", ",", found.task, sizeof(found.task)))
+                        if (find_value(line, length, ",task=", ",", found.task, sizeof(found.task)))
                                 clean(found.task);
                         continue;
                 }

@@ -541,7 +541,7 @@ static int begin_range(struct bytes_reader *r, char error[static READ_ERROR_MAX]
         return 0;
 }
 
-static int begin(struct bytes_reader *r, char error[static READ_ERROR_MAX]) {
+static int begin_reading(struct bytes_reader *r, char error[static READ_ERROR_MAX]) {
         const struct task_grant *t = r->q.task;
         int k;
 
@@ -583,7 +583,7 @@ int reader_open_bytes(const struct reader_request *q, struct stream *stream, str
                 r->ranges = anywhere && has_sync(&r->format);
                 if (anywhere)
                         atomic_store(&r->last, stream->size);
-                k = begin(r, error);
+                k = begin_reading(r, error);
         }
         if (k < 0) {
                 bytes_close(&r->reader);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was read and is not delivered yet. Invariant: it grows to one record of maxRecord and what must be
  * seen behind it, or to a window, and no further. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -84,6 +85,7 @@ static int hold_room(struct bytes_reader *r, size_t n, char error[static READ_ER
         r->hold_allocated = size;
         r->hold_at = 0;
         r->hold_size = available;
+        assert(r->hold_allocated - r->hold_size >= n);
         return 0;
 }
 
@@ -116,6 +118,7 @@ int hold_record(struct bytes_reader *r, size_t ahead, struct record *ret, char e
                 if (n < 0)
                         return (int)n;
                 r->hold_size += (size_t)n;
+                assert(r->hold_at <= r->hold_size && r->hold_size <= r->hold_allocated);
         }
 }
 

@@ -309,8 +309,8 @@ struct http *http_free(struct http *h) {
 }
 
 /* Runs the transfer until something has come (a body has begun, bytes are there) or it is over. */
-static int step(struct http *h, const char *path, bool (*enough)(const struct http *h),
-                char error[static READ_ERROR_MAX]) {
+static int step_transfer(struct http *h, const char *path, bool (*enough)(const struct http *h),
+                         char error[static READ_ERROR_MAX]) {
         h->activity = now_boot();
         while (!enough(h) && !h->over) {
                 int running, left;
@@ -340,7 +340,7 @@ static int step(struct http *h, const char *path, bool (*enough)(const struct ht
 }
 
 /* What the end of a transfer means. */
-static int judge(struct http *h, const char *path, char error[static READ_ERROR_MAX]) {
+static int judge_answer(struct http *h, const char *path, char error[static READ_ERROR_MAX]) {
         if (!h->over || h->result == CURLE_OK || (!success(h) && h->result == CURLE_WRITE_ERROR))
                 return 0;
         snprintf(error, READ_ERROR_MAX, "%.350s: %.150s", path,
@@ -408,7 +408,7 @@ int http_unwanted(struct http *h, const struct http_request *q, char error[stati
         return h->answer.status == 404 || h->answer.status == 410 ? -ENOENT : -EIO;
 }
 
-static int prepare(struct http *h, const struct http_request *q) {
+static int prepare_transfer(struct http *h, const struct http_request *q) {
         _cleanup_free_ char *url = NULL;
         char range[48];
         int r = 0;
@@ -443,7 +443,7 @@ int http_ask(struct http *h, const struct http_request *q, struct http_answer *r
         h->trouble[0] = 0;
         h->buf = NULL;
         h->room = h->got = 0;
-        r = prepare(h, q);
+        r = prepare_transfer(h, q);
         if (r < 0) {
                 snprintf(error, READ_ERROR_MAX, "%.350s: cannot be asked for: %s", q->path, strerror(-r));
                 return r;
@@ -451,9 +451,9 @@ int http_ask(struct http *h, const struct http_request *q, struct http_answer *r
         if (h->curl->multi_add_handle(h->multi, h->easy) != CURLM_OK)
                 return -ENOMEM;
         h->added = true;
-        r = step(h, q->path, has_begun, error);
+        r = step_transfer(h, q->path, has_begun, error);
         if (r >= 0)
-                r = judge(h, q->path, error);
+                r = judge_answer(h, q->path, error);
         if (r < 0)
                 return r;
         if (h->answer.status == 429 ||
@@ -487,11 +487,11 @@ ssize_t http_read(struct http *h, uint8_t *buf, size_t size, char error[static R
                 h->paused = false;
                 (void)h->curl->easy_pause(h->easy, CURLPAUSE_CONT); /* may hand out bytes at once */
         }
-        r = step(h, h->path, has_bytes, error);
+        r = step_transfer(h, h->path, has_bytes, error);
         h->room = 0;
         if (h->got > 0)
                 return (ssize_t)h->got;
-        return r < 0 ? r : judge(h, h->path, error);
+        return r < 0 ? r : judge_answer(h, h->path, error);
 }
 
 static int sleep_for(struct http *h, uint64_t usec) {

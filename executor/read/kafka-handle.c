@@ -11,6 +11,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define COMMIT_EVERY USEC_PER_SEC
 #define NOTHING UINT64_MAX
@@ -20,8 +21,8 @@ static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- connections ---- */
 
-static int fail(const struct input_source *s, int r, const char *what, const char *why,
-                char error[static READ_ERROR_MAX]) {
+static int fail_with(const struct input_source *s, int r, const char *what, const char *why,
+                     char error[static READ_ERROR_MAX]) {
         snprintf(error, READ_ERROR_MAX, "topic %.200s: %s%s%.200s", s->topic, what, *why ? ": " : "", why);
         return r;
 }
@@ -56,9 +57,9 @@ static int set_all(struct kafka_handle *h, rd_kafka_conf_t *conf, const char *co
                 char why[200] = "";
 
                 if (!name)
-                        return fail(h->source, -EINVAL, "a setting without a value", "", error);
+                        return fail_with(h->source, -EINVAL, "a setting without a value", "", error);
                 if (h->api->conf_set(conf, name, equals + 1, why, sizeof(why)) != RD_KAFKA_CONF_OK)
-                        return fail(h->source, -EINVAL, "config", why, error);
+                        return fail_with(h->source, -EINVAL, "config", why, error);
         }
         return 0;
 }
@@ -133,11 +134,11 @@ static int handle_new(const struct input_source *s, struct kafka_handle **ret,
         int r;
 
         if (!h)
-                return fail(s, -ENOMEM, "no memory", "", error);
+                return fail_with(s, -ENOMEM, "no memory", "", error);
         (void)pthread_mutex_init(&h->lock, NULL);
         h->source = s;
         h->topic = strdup(s->topic);
-        r = h->topic ? kafka_api_load(&h->api, error) : fail(s, -ENOMEM, "no memory", "", error);
+        r = h->topic ? kafka_api_load(&h->api, error) : fail_with(s, -ENOMEM, "no memory", "", error);
         if (r >= 0)
                 r = make_conf(h, &conf, error);
         if (r < 0) {
@@ -148,19 +149,19 @@ static int handle_new(const struct input_source *s, struct kafka_handle **ret,
         if (!h->rk) {
                 h->api->conf_destroy(conf);
                 handle_free(h);
-                return fail(s, -EINVAL, "librdkafka cannot start", why, error);
+                return fail_with(s, -EINVAL, "librdkafka cannot start", why, error);
         }
         h->rkt = h->api->topic_new(h->rk, s->topic, NULL);
         h->commits = h->api->queue_new(h->rk);
         if (!h->rkt || !h->commits) {
                 handle_free(h);
-                return fail(s, -EINVAL, "librdkafka does not take its name", "", error);
+                return fail_with(s, -EINVAL, "librdkafka does not take its name", "", error);
         }
         *ret = h;
         return 0;
 }
 
-static struct kafka_handle *find(const struct input_source *s) {
+static struct kafka_handle *find_handle(const struct input_source *s) {
         struct kafka_handle *h = handles;
 
         while (h && (h->source != s || strcmp(h->topic, s->topic) != 0))
@@ -174,7 +175,7 @@ int kafka_handle_get(const struct input_source *s, struct kafka_handle **ret,
         int r = 0;
 
         (void)pthread_mutex_lock(&handles_lock);
-        h = find(s);
+        h = find_handle(s);
         if (!h) {
                 r = handle_new(s, &h, error);
                 if (r >= 0) {
@@ -237,8 +238,8 @@ static int fail_ask(struct kafka_handle *h, rd_kafka_resp_err_t e, const char *w
 
         if (silent)
                 kafka_handle_trouble(h, trouble, sizeof(trouble));
-        return fail(h->source, silent ? -ETIMEDOUT : -EIO, what, *trouble ? trouble : h->api->err2str(e),
-                    error);
+        return fail_with(h->source, silent ? -ETIMEDOUT : -EIO, what, *trouble ? trouble : h->api->err2str(e),
+                         error);
 }
 
 int kafka_partitions(const struct input_source *s, int32_t *ret, char error[static READ_ERROR_MAX]) {
@@ -255,7 +256,7 @@ int kafka_partitions(const struct input_source *s, int32_t *ret, char error[stat
         if (e != RD_KAFKA_RESP_ERR_NO_ERROR)
                 r = fail_ask(h, e, "cannot be looked up", error);
         else if (m->topic_cnt != 1 || m->topics[0].partition_cnt <= 0)
-                r = fail(s, -ENOENT, "the brokers do not have it", "", error);
+                r = fail_with(s, -ENOENT, "the brokers do not have it", "", error);
         else
                 *ret = m->topics[0].partition_cnt;
         if (m)
@@ -289,7 +290,7 @@ static int look_up(struct kafka_handle *h, int32_t partition,
         rd_kafka_resp_err_t e;
 
         if (!list)
-                return fail(h->source, -ENOMEM, "no memory", "", error);
+                return fail_with(h->source, -ENOMEM, "no memory", "", error);
         p = h->api->topic_partition_list_add(list, h->topic, partition);
         p->offset = value;
         e = ask(h->rk, list, KAFKA_SILENCE_MS);
@@ -312,7 +313,7 @@ static int without_commit(struct kafka_handle *h, int32_t partition, int64_t low
                 char what[96];
 
                 snprintf(what, sizeof(what), "the group has committed no offset of partition %d", partition);
-                return fail(h->source, -ENOENT, what, "", error);
+                return fail_with(h->source, -ENOENT, what, "", error);
         } else
                 *ret = high;
         return 0;
@@ -353,7 +354,7 @@ int kafka_first(const struct input_source *s, int32_t partition, bool earliest, 
 /* ---- commits ---- */
 
 /* Under the lock. What came of earlier ones; a commit that failed is made good by the next one. */
-static void drain(struct kafka_handle *h, int timeout_ms) {
+static void drain_events(struct kafka_handle *h, int timeout_ms) {
         rd_kafka_event_t *e;
 
         while (h->under_way > 0 && (e = h->api->queue_poll(h->commits, timeout_ms))) {
@@ -366,7 +367,7 @@ static void commit_locked(struct kafka_handle *h, bool all) {
         rd_kafka_topic_partition_list_t *list = NULL;
         uint64_t now = now_boot();
 
-        drain(h, 0);
+        drain_events(h, 0);
         for (struct kafka_partition *p = h->partitions; p; p = p->following) {
                 if (p->pending == NOTHING ||
                     (!all && p->committed_usec > 0 && now < p->committed_usec + COMMIT_EVERY))
@@ -402,7 +403,7 @@ int kafka_commit(const struct input_source *s, const char *path, uint64_t positi
         if (kafka_path_partition(path, &number) < 0 || position > INT64_MAX)
                 return -EINVAL;
         (void)pthread_mutex_lock(&handles_lock);
-        h = find(s);
+        h = find_handle(s);
         (void)pthread_mutex_unlock(&handles_lock);
         if (!h)
                 return 0;
@@ -429,7 +430,7 @@ void kafka_done(uint64_t timeout_usec) {
 
                 (void)pthread_mutex_lock(&h->lock);
                 while (h->under_way > 0 && now_boot() < deadline)
-                        drain(h, 50);
+                        drain_events(h, 50);
                 (void)pthread_mutex_unlock(&h->lock);
                 handles = h->following;
                 handle_free(h);

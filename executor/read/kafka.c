@@ -145,7 +145,7 @@ static int held_event(struct kafka_reader *k, const rd_kafka_message_t *m,
 }
 
 /* Starts fetching from the position, if that is not what is fetched anyway. */
-static int start(struct kafka_reader *k, char error[static READ_ERROR_MAX]) {
+static int start_partition(struct kafka_reader *k, char error[static READ_ERROR_MAX]) {
         struct kafka_partition *p = k->partition;
 
         if (p->started && p->next == k->position)
@@ -201,8 +201,8 @@ static int wait_message(struct kafka_reader *k, char error[static READ_ERROR_MAX
 /* ---- the reader ---- */
 
 /* Puts messages into the buffer while they fit; the first one in parts, if need be. */
-static int deliver(struct kafka_reader *k, uint8_t *buf, size_t size, struct chunk *ret,
-                   char error[static READ_ERROR_MAX]) {
+static int deliver_messages(struct kafka_reader *k, uint8_t *buf, size_t size, struct chunk *ret,
+                            char error[static READ_ERROR_MAX]) {
         struct chunk c = { .position = k->position, .end = k->position };
         rd_kafka_message_t *m;
 
@@ -261,14 +261,14 @@ static int on_next(struct reader *reader, uint8_t *buf, size_t size, struct chun
                         return 0;
                 if (k->delivered >= KAFKA_SLICE)
                         return -EAGAIN;
-                r = start(k, error);
+                r = start_partition(k, error);
                 if (r >= 0)
                         r = wait_message(k, error);
                 if (r < 0)
                         return r;
                 if ((uint64_t)held(k)->offset >= k->end)
                         return 0;
-                r = deliver(k, buf, size, ret, error);
+                r = deliver_messages(k, buf, size, ret, error);
                 if (r != 0)
                         return r;
         }

@@ -11,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define DEPTH_MAX 16u
 #define NAME_MAX_BYTES 64u
@@ -107,7 +108,7 @@ static int skip_behind(struct xml *x, const char *what) {
         return 0;
 }
 
-static bool begins(const struct xml *x, const char *what) {
+static bool begins_with(const struct xml *x, const char *what) {
         return (size_t)(x->end - x->at) >= strlen(what) && memcmp(x->at, what, strlen(what)) == 0;
 }
 
@@ -124,11 +125,11 @@ static int next_token(struct xml *x, struct xml_token *ret) {
                 }
                 if (*x->at != '<')
                         break;
-                if (begins(x, "<?"))
+                if (begins_with(x, "<?"))
                         r = skip_behind(x, "?>");
-                else if (begins(x, "<!--"))
+                else if (begins_with(x, "<!--"))
                         r = skip_behind(x, "-->");
-                else if (begins(x, "<!"))
+                else if (begins_with(x, "<!"))
                         return -EBADMSG; /* no declarations, no CDATA */
                 else
                         goto element;
@@ -216,7 +217,7 @@ static int unescape(const char *text, size_t size, char *buf, size_t buf_size) {
         return 0;
 }
 
-static int hex(char c) {
+static int hex_digit(char c) {
         return c >= '0' && c <= '9'   ? c - '0'
                : c >= 'A' && c <= 'F' ? c - 'A' + 10
                : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -229,7 +230,7 @@ static int decode(char *text) {
 
         for (; *text; text++) {
                 if (*text == '%') {
-                        int high = hex(text[1]), low = high < 0 ? -1 : hex(text[2]);
+                        int high = hex_digit(text[1]), low = high < 0 ? -1 : hex_digit(text[2]);
 
                         if (low < 0 || (high == 0 && low == 0))
                                 return -EBADMSG;

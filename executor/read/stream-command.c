@@ -14,6 +14,7 @@
 
 #include "executor/read/kind.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 
 #define PIPE_SIZE (1 << 20)
 #define STEP_MS 100
@@ -61,7 +62,6 @@ static int add_number(struct stream_command *c, const char *name, uint64_t value
 
 static int make_environment(struct stream_command *c, const struct reader_request *q) {
         size_t n = 0;
-        int r = 0;
 
         while (environ[n])
                 n++;
@@ -73,12 +73,10 @@ static int make_environment(struct stream_command *c, const struct reader_reques
                         c->environment[c->n_environment++] = environ[i];
         c->n_inherited = c->n_environment;
         if (q->source->path_pattern)
-                r = add_text(c, "PRIMUS_FILE", q->task->path);
-        if (r >= 0)
-                r = add_number(c, "PRIMUS_SEED", q->task->seed);
-        if (r >= 0)
-                r = add_number(c, "PRIMUS_TASK", q->task->task);
-        return r < 0 ? r : add_text(c, "PRIMUS_SOURCE", q->source->name);
+                TRY(add_text(c, "PRIMUS_FILE", q->task->path));
+        TRY(add_number(c, "PRIMUS_SEED", q->task->seed));
+        TRY(add_number(c, "PRIMUS_TASK", q->task->task));
+        return add_text(c, "PRIMUS_SOURCE", q->source->name);
 }
 
 /* ---- its life ---- */
@@ -101,7 +99,7 @@ static int set_attributes(posix_spawnattr_t *attributes) {
         return -r;
 }
 
-static int start(struct stream_command *c, const char *command) {
+static int start_command(struct stream_command *c, const char *command) {
         char *argv[] = { (char *)"bash", (char *)"-c", (char *)command, NULL };
         _cleanup_close_ int read_end = -EBADF, write_end = -EBADF;
         posix_spawn_file_actions_t actions;
@@ -157,7 +155,7 @@ static int reap(struct stream_command *c) {
 }
 
 /* It has closed its output: its end says whether that was all. */
-static int finish(struct stream_command *c, char error[static READ_ERROR_MAX]) {
+static int finish_command(struct stream_command *c, char error[static READ_ERROR_MAX]) {
         siginfo_t info = { 0 };
         int status;
 
@@ -198,7 +196,7 @@ static ssize_t on_read(struct stream *s, uint8_t *buf, size_t size, char error[s
                 if (l > 0)
                         c->printed += (uint64_t)l;
                 if (l == 0)
-                        return finish(c, error);
+                        return finish_command(c, error);
                 if (l > 0)
                         return l;
                 if (errno != EAGAIN && errno != EINTR)
@@ -233,7 +231,7 @@ int stream_open_command(const struct reader_request *q, struct stream **ret,
         c->fd = -EBADF;
         r = make_environment(c, q);
         if (r >= 0)
-                r = start(c, q->source->command);
+                r = start_command(c, q->source->command);
         if (r < 0) {
                 on_close(&c->s);
                 return read_error(error, r, q->task->path, "the command cannot be started: %s", strerror(-r));

@@ -38,13 +38,14 @@ struct stream_http {
         uint8_t scratch[SCRATCH];
 };
 
-static int fail(struct stream_http *h, int r, const char *what, char error[static READ_ERROR_MAX]) {
+static int fail_with(struct stream_http *h, int r, const char *what, char error[static READ_ERROR_MAX]) {
         snprintf(error, READ_ERROR_MAX, "%.350s: %s", h->s.path, what);
         return r;
 }
 
 /* 0, or -ESTALE: the answer is of another object than the scan's, or the first answer's. */
-static int compare(struct stream_http *h, const struct http_answer *a, char error[static READ_ERROR_MAX]) {
+static int compare_answer(struct stream_http *h, const struct http_answer *a,
+                          char error[static READ_ERROR_MAX]) {
         const struct task_grant *t = &h->task;
         bool same;
 
@@ -53,7 +54,7 @@ static int compare(struct stream_http *h, const struct http_answer *a, char erro
                        (t->inode == 0 || a->entity == 0 || t->inode == a->entity) &&
                        (t->mtime_nsec == 0 || a->mtime_nsec == 0 || t->mtime_nsec == a->mtime_nsec);
                 if (!same)
-                        return fail(h, -ESTALE, "changed since it was scanned", error);
+                        return fail_with(h, -ESTALE, "changed since it was scanned", error);
                 h->first = *a;
                 h->compared = true;
         } else {
@@ -61,7 +62,7 @@ static int compare(struct stream_http *h, const struct http_answer *a, char erro
                        (h->first.total == TASK_UNKNOWN || a->total == TASK_UNKNOWN ||
                         h->first.total == a->total);
                 if (!same)
-                        return fail(h, -ESTALE, "changed while it was read", error);
+                        return fail_with(h, -ESTALE, "changed while it was read", error);
         }
         if (a->total != TASK_UNKNOWN)
                 h->total = h->s.size = a->total;
@@ -76,7 +77,7 @@ static int read_off(struct stream_http *h, struct flow *f, uint64_t n, char erro
                 if (l < 0)
                         return (int)l;
                 if (l == 0)
-                        return fail(h, -ESTALE, "is shorter than it was", error);
+                        return fail_with(h, -ESTALE, "is shorter than it was", error);
                 n -= (uint64_t)l;
         }
         return 0;
@@ -88,31 +89,33 @@ static int accept_answer(struct stream_http *h, struct flow *f, const struct htt
         int r;
 
         if (a->status == 416 && a->total != TASK_UNKNOWN && f->position >= a->total) {
-                r = compare(h, a, error);
+                r = compare_answer(h, a, error);
                 /* Such an answer does not always name the object's tag. */
                 return r < 0 && (a->entity != 0 || a->mtime_nsec != 0) ? r : 0;
         }
         if (a->status != 200 && a->status != 206)
                 return http_unwanted(f->http, q, error);
-        r = compare(h, a, error);
+        r = compare_answer(h, a, error);
         if (r < 0)
                 return r;
         if (a->status == 206)
                 return a->first == f->position
                                ? 1
-                               : fail(h, -EPROTO,
-                                      "the server answers with another range than the one asked for", error);
+                               : fail_with(h, -EPROTO,
+                                           "the server answers with another range than the one asked for",
+                                           error);
         f->until = TASK_TO_END;
         if (f->position == 0)
                 return 1;
         if (h->task.start > 0)
-                return fail(h, -EOPNOTSUPP, "the server does not serve ranges: set split to 0", error);
+                return fail_with(h, -EOPNOTSUPP, "the server does not serve ranges: set split to 0", error);
         r = read_off(h, f, f->position, error);
         return r < 0 ? r : 1;
 }
 
 /* Asks for what begins at f->position; want: so much at least, if there is so much. 1; 0: the end. */
-static int begin(struct stream_http *h, struct flow *f, uint64_t want, char error[static READ_ERROR_MAX]) {
+static int begin_range(struct stream_http *h, struct flow *f, uint64_t want,
+                       char error[static READ_ERROR_MAX]) {
         struct http_request q = { .method = HTTP_GET, .path = h->s.path, .first = f->position };
         struct http_answer a;
         int r;
@@ -147,14 +150,14 @@ static uint64_t main_want(struct stream_http *h) {
 }
 
 /* Bytes from f->position on, with as many tries as it takes. */
-static ssize_t take(struct stream_http *h, struct flow *f, uint8_t *buf, size_t size, bool is_main,
-                    char error[static READ_ERROR_MAX]) {
+static ssize_t take_bytes(struct stream_http *h, struct flow *f, uint8_t *buf, size_t size, bool is_main,
+                          char error[static READ_ERROR_MAX]) {
         for (;;) {
                 ssize_t l = 0;
                 int r = 1;
 
                 if (!f->active)
-                        r = begin(h, f, is_main ? main_want(h) : size, error);
+                        r = begin_range(h, f, is_main ? main_want(h) : size, error);
                 if (r == 0)
                         return 0;
                 if (r > 0)
@@ -168,13 +171,13 @@ static ssize_t take(struct stream_http *h, struct flow *f, uint8_t *buf, size_t 
                         f->active = false;
                         if (f->until == TASK_TO_END || f->position >= h->total) {
                                 if (h->total != TASK_UNKNOWN && f->position < h->total)
-                                        return fail(h, -ESTALE, "is shorter than it was", error);
+                                        return fail_with(h, -ESTALE, "is shorter than it was", error);
                                 h->total = f->position;
                                 return 0;
                         }
                         if (f->position < f->until)
-                                return fail(h, -EPROTO, "the server sends less than the range it names",
-                                            error);
+                                return fail_with(h, -EPROTO, "the server sends less than the range it names",
+                                                 error);
                         continue;
                 }
                 f->active = false;
@@ -187,7 +190,7 @@ static ssize_t take(struct stream_http *h, struct flow *f, uint8_t *buf, size_t 
 static ssize_t on_read(struct stream *s, uint8_t *buf, size_t size, char error[static READ_ERROR_MAX]) {
         struct stream_http *h = (struct stream_http *)s;
 
-        return take(h, &h->main, buf, size, true, error);
+        return take_bytes(h, &h->main, buf, size, true, error);
 }
 
 static ssize_t on_read_at(struct stream *s, uint8_t *buf, size_t size, uint64_t position,
@@ -205,7 +208,7 @@ static ssize_t on_read_at(struct stream *s, uint8_t *buf, size_t size, uint64_t 
                 h->side.active = false;
                 h->side.position = position;
         }
-        return take(h, &h->side, buf, size, false, error);
+        return take_bytes(h, &h->side, buf, size, false, error);
 }
 
 static int on_seek(struct stream *s, uint64_t position, char error[static READ_ERROR_MAX]) {
@@ -245,7 +248,7 @@ static int on_check(struct stream *s, char error[static READ_ERROR_MAX]) {
         if (a.entity == 0 && a.mtime_nsec == 0)
                 return 0;
         a.total = TASK_UNKNOWN;
-        return compare(h, &a, error);
+        return compare_answer(h, &a, error);
 }
 
 static void on_close(struct stream *s) {

@@ -24,7 +24,7 @@ static int fail_line(struct scan *s, int r, const char *line) {
 }
 
 /* What is known about a URL. 1; 0: it is not there. */
-static int look(struct scan *s, struct http *h, const char *url, struct http_answer *ret) {
+static int look_at_url(struct scan *s, struct http *h, const char *url, struct http_answer *ret) {
         struct http_request head = { .method = HTTP_HEAD, .path = url, .last = TASK_TO_END },
                             byte = { .method = HTTP_GET, .path = url, .last = 1 };
         char error[READ_ERROR_MAX];
@@ -77,7 +77,7 @@ static int check_markers(struct scan *s, struct http *h, const char *url, char *
 
                 if (r < 0)
                         return r;
-                r = look(s, h, beside, &a);
+                r = look_at_url(s, h, beside, &a);
                 if (r == 0)
                         *ret_missing = beside;
                 else
@@ -125,7 +125,7 @@ int scan_http(struct scan *s, const char *pattern, const char *after, char **ret
 
                 if ((after && strcmp(words[i], after) <= 0) || (i > 0 && strcmp(words[i - 1], words[i]) == 0))
                         continue;
-                r = look(s, h, words[i], &a);
+                r = look_at_url(s, h, words[i], &a);
                 if (r == 0) {
                         *ret_missing = strdup(words[i]);
                         return *ret_missing ? 0 : -ENOMEM;

@@ -8,6 +8,7 @@
 #include "executor/scan/scan-parts.h"
 #include "executor/scan/time-pattern.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
 
 int scan_fail(struct scan *s, int r, const char *format, ...) {
         va_list ap;
@@ -91,19 +92,17 @@ static int patterns_fill_in(struct scan *s, const struct time_point *t, struct p
         const struct input_source *source = s->source;
         _cleanup_(patterns_done) struct patterns p = { 0 };
         size_t n = 0;
-        int r = fill_in(s, source->path_pattern, t, &p.place);
 
+        TRY(fill_in(s, source->path_pattern, t, &p.place));
         while (source->success_markers[n])
                 n++;
         p.markers = calloc(n + 1, sizeof(char *));
-        if (r >= 0 && !p.markers)
-                r = -ENOMEM;
-        if (r >= 0 && source->name_pattern)
-                r = fill_in(s, source->name_pattern, t, &p.name);
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = fill_in(s, source->success_markers[i], t, p.markers + i);
-        if (r < 0)
-                return r;
+        if (!p.markers)
+                return -ENOMEM;
+        if (source->name_pattern)
+                TRY(fill_in(s, source->name_pattern, t, &p.name));
+        for (size_t i = 0; i < n; i++)
+                TRY(fill_in(s, source->success_markers[i], t, p.markers + i));
         *ret = p;
         p = (struct patterns){ 0 };
         return 0;

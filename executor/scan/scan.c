@@ -186,7 +186,7 @@ static int read_description(const struct scan_options *o, struct input **ret, ch
         return 0;
 }
 
-static int list(struct link *l, const struct scan_options *o, char **ret_error) {
+static int list_source(struct link *l, const struct scan_options *o, char **ret_error) {
         struct scan_request q = { .after = o->after, .batch = o->batch };
         _cleanup_(input_free_p) struct input *input = NULL;
         int r = read_description(o, &input, ret_error);
@@ -208,7 +208,7 @@ int scan_run(const struct scan_options *o) {
 
         if (r < 0)
                 return -r;
-        r = list(&l, o, &error);
+        r = list_source(&l, o, &error);
         if (r >= 0 || error)
                 (void)flush(&l, "");
         if (l.status < 0)

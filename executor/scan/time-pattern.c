@@ -238,8 +238,8 @@ static const char *closing(const char *s, bool *ret_comma) {
         return NULL;
 }
 
-static int join(const char *before, size_t n_before, const char *middle, size_t n_middle, const char *after,
-                char **ret) {
+static int join_texts(const char *before, size_t n_before, const char *middle, size_t n_middle,
+                      const char *after, char **ret) {
         size_t n = n_before + n_middle + strlen(after);
         char *word;
 
@@ -267,7 +267,7 @@ static int expand(struct words *w, const char *pattern, size_t from);
 static int expand_one(const struct expansion *e, const char *middle, size_t n) {
         _cleanup_free_ char *next = NULL;
         size_t before = (size_t)(e->open - e->pattern);
-        int r = join(e->pattern, before, middle, n, e->close + 1, &next);
+        int r = join_texts(e->pattern, before, middle, n, e->close + 1, &next);
 
         return r < 0 ? r : expand(e->words, next, before);
 }

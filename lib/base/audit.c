@@ -46,7 +46,7 @@ static const char *text(struct fields *f, const char *name, const char *value) {
         return f->list[f->n++].value;
 }
 
-static void number(struct fields *f, const char *name, uint64_t value) {
+static void put_number(struct fields *f, const char *name, uint64_t value) {
         char digits[24];
 
         snprintf(digits, sizeof(digits), "%" PRIu64, value);
@@ -90,19 +90,19 @@ void audit_write(const struct audit_line *l) {
         (void)text(f, "PRIMUS_NODE", l->node);
         (void)text(f, "PRIMUS_ROLE", l->role);
         if (l->uid != AUDIT_NO_UID)
-                number(f, "PRIMUS_AUDIT_UID", l->uid);
+                put_number(f, "PRIMUS_AUDIT_UID", l->uid);
         if (l->for_uid != AUDIT_NO_UID)
-                number(f, "PRIMUS_AUDIT_FOR_UID", l->for_uid);
+                put_number(f, "PRIMUS_AUDIT_FOR_UID", l->for_uid);
         if (l->pid > 0)
-                number(f, "PRIMUS_AUDIT_PID", l->pid);
+                put_number(f, "PRIMUS_AUDIT_PID", l->pid);
         if (l->at_real > 0)
-                number(f, "PRIMUS_AUDIT_AT", l->at_real);
+                put_number(f, "PRIMUS_AUDIT_AT", l->at_real);
         if (l->suppressed > 0)
-                number(f, "PRIMUS_AUDIT_SUPPRESSED", l->suppressed);
+                put_number(f, "PRIMUS_AUDIT_SUPPRESSED", l->suppressed);
         if (l->job > 0)
-                number(f, "PRIMUS_JOB", l->job);
+                put_number(f, "PRIMUS_JOB", l->job);
         if (l->role)
-                number(f, "PRIMUS_INDEX", l->index);
+                put_number(f, "PRIMUS_INDEX", l->index);
 
         who(l, unit, caller, sizeof(caller));
         if (l->suppressed > 0)

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -68,6 +69,11 @@ static inline void closedir_p(DIR **d) {
         })
 
 #define ELEMENTSOF(a) (sizeof(a) / sizeof((a)[0]))
+/* a - b of counts and amounts that stays at 0; of times, usec_sub() says more. */
+static inline uint64_t sub_sat(uint64_t a, uint64_t b) {
+        return a > b ? a - b : 0;
+}
+
 /* Names of their own in every use, so that they nest without shadowing each other. */
 #define CONCAT_(a, b) a##b
 #define CONCAT(a, b) CONCAT_(a, b)

@@ -14,17 +14,18 @@
 
 #define BLANKS " \t\r\f\v"
 
-static int refuse(int error, const char *text, const char **ret_why) {
+static int refuse_file(int error, const char *text, const char **ret_why) {
         *ret_why = text;
         return error;
 }
 
 static int check_owner(const struct stat *st, const char **ret_why) {
         if (st->st_uid != 0 && st->st_uid != geteuid())
-                return refuse(-EPERM, "it belongs to another user than root, who could change it: chown root",
-                              ret_why);
+                return refuse_file(-EPERM,
+                                   "it belongs to another user than root, who could change it: chown root",
+                                   ret_why);
         if (st->st_mode & S_IWOTH)
-                return refuse(-EPERM, "everybody may write to it: chmod o-w", ret_why);
+                return refuse_file(-EPERM, "everybody may write to it: chmod o-w", ret_why);
         return 0;
 }
 
@@ -32,7 +33,7 @@ int conf_directory_check(int fd, const char **ret_why) {
         struct stat st;
 
         if (fstat(fd, &st) < 0)
-                return refuse(-errno, strerror(errno), ret_why);
+                return refuse_file(-errno, strerror(errno), ret_why);
         return check_owner(&st, ret_why);
 }
 
@@ -46,19 +47,19 @@ int conf_file_read(const char *path, char **ret, size_t *ret_size, const char **
         if (fd < 0 && errno == ENOENT)
                 return -ENOENT;
         if (fd < 0 || fstat(fd, &st) < 0)
-                return refuse(-errno, strerror(errno), ret_why);
+                return refuse_file(-errno, strerror(errno), ret_why);
         null = S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3); /* masks a drop-in, as elsewhere */
         if (S_ISDIR(st.st_mode))
-                return refuse(-EISDIR, "it is a directory", ret_why);
+                return refuse_file(-EISDIR, "it is a directory", ret_why);
         if (!S_ISREG(st.st_mode) && !null)
-                return refuse(-EINVAL, "it is no regular file", ret_why);
+                return refuse_file(-EINVAL, "it is no regular file", ret_why);
         r = null ? 0 : check_owner(&st, ret_why);
         if (r < 0)
                 return r;
         r = read_fd(fd, CONF_FILE_MAX, ret, ret_size);
         if (r == -EFBIG)
-                return refuse(r, "it is larger than 1 MiB", ret_why);
-        return r < 0 ? refuse(r, strerror(-r), ret_why) : 0;
+                return refuse_file(r, "it is larger than 1 MiB", ret_why);
+        return r < 0 ? refuse_file(r, strerror(-r), ret_why) : 0;
 }
 
 /* Without the blanks around it. */

@@ -11,7 +11,9 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/conf-file.h"
 #include "lib/base/log.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define DROPINS_MAX 1024
 #define CONF_SECTION_MAX 50u
@@ -210,7 +212,7 @@ static void unknown_key(struct reading *rd, const struct conf_line *l) {
                          l->section, near->name, near->section);
 }
 
-static int remember(struct conf_report *report, const struct reading *rd, const struct conf_line *l) {
+static int remember_origin(struct conf_report *report, const struct reading *rd, const struct conf_line *l) {
         struct conf_origin *bigger = reallocarray(report->origins, report->n + 1, sizeof(*bigger));
         struct conf_origin *o;
 
@@ -267,7 +269,7 @@ static int on_line(void *userdata, const struct conf_line *l) {
                 complain(rd, l->number, k->security, "%s=%.200s: %s", l->name, l->value, why);
                 return 0;
         }
-        return remember(rd->report, rd, l);
+        return remember_origin(rd->report, rd, l);
 }
 
 /* What cannot be read may say anything, also something that is there for security. */

@@ -23,7 +23,7 @@ static int parse_number(const char **p, size_t limit, size_t *ret) {
 }
 
 /* One pass checks, the next sets. */
-static int walk(const char *p, uint64_t *bits, size_t n_words) {
+static int walk_ranges(const char *p, uint64_t *bits, size_t n_words) {
         size_t first, last, begin = 0;
 
         while (*p && *p != '\n') {
@@ -49,12 +49,12 @@ static int walk(const char *p, uint64_t *bits, size_t n_words) {
 }
 
 int cpulist_parse(const char *text, uint64_t *bits, size_t n_words) {
-        int r = walk(text, NULL, n_words);
+        int r = walk_ranges(text, NULL, n_words);
 
         if (r < 0)
                 return r;
         memset(bits, 0, n_words * sizeof(*bits));
-        return walk(text, bits, n_words);
+        return walk_ranges(text, bits, n_words);
 }
 
 static bool is_set(const uint64_t *bits, size_t n_words, size_t i) {

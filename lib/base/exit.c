@@ -10,7 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 int exit_person(int r) {
         static const int staying[] = { EPERSON,         EACCES,       EPERM,   EROFS,       ENOTDIR,

@@ -9,7 +9,7 @@
 #include <uthash.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/base/strv.h"
 
 #define NAME_MAX_LENGTH 64

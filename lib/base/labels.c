@@ -32,7 +32,7 @@ static size_t value_length(const char *text) {
         return n;
 }
 
-static int refuse(const char **ret_why, const char *why) {
+static int refuse_label(const char **ret_why, const char *why) {
         if (ret_why)
                 *ret_why = why;
         return -EINVAL;
@@ -42,18 +42,18 @@ int label_key_check(const char *text, const char **ret_why) {
         size_t n = key_length(text);
 
         if (n == 0 || text[n])
-                return refuse(ret_why, KEY_RULE);
-        return n > LABEL_MAX ? refuse(ret_why, "at most 255 bytes") : 0;
+                return refuse_label(ret_why, KEY_RULE);
+        return n > LABEL_MAX ? refuse_label(ret_why, "at most 255 bytes") : 0;
 }
 
 int label_check(const char *text, const char **ret_why) {
         size_t n = key_length(text);
 
         if (n == 0 || (text[n] && text[n] != '='))
-                return refuse(ret_why, "KEY=VALUE is expected; " KEY_RULE);
+                return refuse_label(ret_why, "KEY=VALUE is expected; " KEY_RULE);
         if (text[n] && text[n + 1 + value_length(text + n + 1)])
-                return refuse(ret_why, VALUE_RULE);
-        return strlen(text) > LABEL_MAX ? refuse(ret_why, "at most 255 bytes") : 0;
+                return refuse_label(ret_why, VALUE_RULE);
+        return strlen(text) > LABEL_MAX ? refuse_label(ret_why, "at most 255 bytes") : 0;
 }
 
 const char *label_value(const char *label, const char *key) {
@@ -92,25 +92,26 @@ static int add_value(struct constraint *c, const char *text, size_t n) {
 static int parse_list(struct constraint *c, const char *p, const char **ret_why) {
         p = skip_blanks(p);
         if (*p++ != '(')
-                return refuse(ret_why, FORMS);
+                return refuse_label(ret_why, FORMS);
         for (;;) {
                 size_t n;
                 int r;
                 p = skip_blanks(p);
                 n = value_length(p);
                 if (n == 0)
-                        return refuse(ret_why,
-                                      "a list of values is expected in the parentheses; " VALUE_RULE);
+                        return refuse_label(ret_why,
+                                            "a list of values is expected in the parentheses; " VALUE_RULE);
                 if (c->n_values == CONSTRAINT_VALUES_MAX)
-                        return refuse(ret_why, "at most 64 values are accepted");
+                        return refuse_label(ret_why, "at most 64 values are accepted");
                 r = add_value(c, p, n);
                 if (r < 0)
                         return r;
                 p = skip_blanks(p + n);
                 if (*p == ')')
-                        return *skip_blanks(p + 1) ? refuse(ret_why, "something is behind the list") : 0;
+                        return *skip_blanks(p + 1) ? refuse_label(ret_why, "something is behind the list")
+                                                   : 0;
                 if (*p++ != ',')
-                        return refuse(ret_why, "a comma or ) is expected behind a value");
+                        return refuse_label(ret_why, "a comma or ) is expected behind a value");
         }
 }
 
@@ -120,7 +121,7 @@ static int parse_value(struct constraint *c, const char *p, const char **ret_why
         p = skip_blanks(p);
         n = value_length(p);
         if (*skip_blanks(p + n))
-                return refuse(ret_why, VALUE_RULE);
+                return refuse_label(ret_why, VALUE_RULE);
         return add_value(c, p, n);
 }
 
@@ -155,7 +156,7 @@ static int parse_rest(struct constraint *c, const char *p, const char **ret_why)
                 c->op = CONSTRAINT_NOT_IN;
                 return parse_list(c, p + 5, ret_why);
         }
-        return refuse(ret_why, FORMS);
+        return refuse_label(ret_why, FORMS);
 }
 
 /* The canonical form. */
@@ -184,11 +185,11 @@ int constraint_parse(const char *text, struct constraint **ret, const char **ret
         int r;
 
         if (strlen(text) > CONSTRAINT_MAX)
-                return refuse(ret_why, "at most 4096 bytes are accepted");
+                return refuse_label(ret_why, "at most 4096 bytes are accepted");
         p = no ? skip_blanks(p + 1) : p;
         n = key_length(p);
         if (n == 0 || n > LABEL_MAX)
-                return refuse(ret_why, FORMS);
+                return refuse_label(ret_why, FORMS);
         c = calloc(1, sizeof(*c));
         if (!c || !(c->key = strndup(p, n)) ||
             !(c->values = calloc(CONSTRAINT_VALUES_MAX + 1, sizeof(*c->values))))
@@ -197,7 +198,7 @@ int constraint_parse(const char *text, struct constraint **ret, const char **ret
         if (r < 0)
                 return r;
         if (no && c->op != CONSTRAINT_HAS)
-                return refuse(ret_why, "behind ! a key alone is expected; " FORMS);
+                return refuse_label(ret_why, "behind ! a key alone is expected; " FORMS);
         if (no)
                 c->op = CONSTRAINT_HAS_NO;
         r = write_text(c);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/cleanup.h"
 
@@ -22,6 +23,19 @@ static inline size_t strings_count(char *const *list) {
         while (list && list[n])
                 n++;
         return n;
+}
+
+/* A copy of the first n, all of them allocated, ended by NULL. 0 or -ENOMEM. */
+static inline int strings_copy(char *const *list, size_t n, char ***ret) {
+        _cleanup_(strings_free_p) char **copy = calloc(n + 1, sizeof(*copy));
+
+        if (!copy)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                if (!(copy[i] = strdup(list[i])))
+                        return -ENOMEM;
+        *ret = TAKE_PTR(copy);
+        return 0;
 }
 
 /* Appends to a list that has room, and the NULL behind it already. 0 or -ENOMEM. */

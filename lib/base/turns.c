@@ -3,11 +3,12 @@
  * than his share; held is the sum of what the users hold. */
 #include "lib/base/turns.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
 
-static void settle(struct turns *t, struct turns_user *u) {
+static void settle_user(struct turns *t, struct turns_user *u) {
         bool belongs = u->waiting && u->held < t->share;
 
         if (belongs && !u->in_ring)
@@ -34,7 +35,7 @@ int turns_wait(struct turns *t, uint32_t uid, struct turn *x) {
         }
         x->user = u;
         DL_APPEND(u->waiting, x);
-        settle(t, u);
+        settle_user(t, u);
         return 0;
 }
 
@@ -48,6 +49,7 @@ struct turn *turns_next(struct turns *t) {
 
         if (!turns_may_go(t))
                 return NULL;
+        assert(u->waiting && u->held < t->share);
         x = u->waiting;
         DL_DELETE(u->waiting, x);
         u->held++;
@@ -55,14 +57,15 @@ struct turn *turns_next(struct turns *t) {
         /* Behind the others, if he has more. */
         DL_DELETE(t->ring, u);
         u->in_ring = false;
-        settle(t, u);
+        settle_user(t, u);
         return x;
 }
 
 void turns_give_back(struct turns *t, struct turns_user *user) {
+        assert(user->held > 0 && t->held >= user->held);
         user->held--;
         t->held--;
-        settle(t, user);
+        settle_user(t, user);
 }
 
 struct turn *turns_drop(struct turns *t) {
@@ -72,7 +75,7 @@ struct turn *turns_drop(struct turns *t) {
         HASH_ITER (hh, t->users, u, next)
                 if ((x = u->waiting)) {
                         DL_DELETE(u->waiting, x);
-                        settle(t, u);
+                        settle_user(t, u);
                         return x;
                 }
         return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of units and slices. Invariant: role names hold no '-' (lib/base/parse.h), so distinct executors have
+/* Names of units and slices. Invariant: role names hold no '-' (lib/base/names.h), so distinct executors have
  * distinct names. */
 #include "lib/base/unitname.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 
 char *executor_unit_name(uint32_t job, const char *role, uint32_t index, uint32_t attempt,
                          char buf[static UNIT_NAME_MAX]) {

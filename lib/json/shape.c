@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/skip.h"
 
 /* What a container is read with. */

@@ -25,7 +25,7 @@ static const struct {
 };
 
 /* Where the fixed part of an item is. */
-static void *part(struct stream_item *i, enum stream_type type) {
+static void *fixed_part(struct stream_item *i, enum stream_type type) {
         return type == STREAM_THREAD  ? (void *)&i->thread
                : type == STREAM_USAGE ? (void *)&i->usage
                                       : (void *)&i->number;
@@ -46,7 +46,7 @@ int stream_read(const uint8_t *data, size_t size, struct stream_item *ret) {
                 return 0;
         data += sizeof(head);
         ret->type = (enum stream_type)head.type;
-        memcpy(part(ret, ret->type), data, shapes[head.type].fixed);
+        memcpy(fixed_part(ret, ret->type), data, shapes[head.type].fixed);
         text = head.size - shapes[head.type].fixed;
         memcpy(ret->text, data + shapes[head.type].fixed, text);
         ret->text[text] = 0;
@@ -59,7 +59,8 @@ int stream_read(const uint8_t *data, size_t size, struct stream_item *ret) {
 }
 
 size_t stream_write(const struct stream_item *item, const char *text, uint8_t ret[static STREAM_RECORD_MAX]) {
-        struct stream_item *i = (struct stream_item *)(uintptr_t)item; /* part() is of both directions */
+        struct stream_item *i =
+                (struct stream_item *)(uintptr_t)item; /* fixed_part() is of both directions */
         size_t n = text ? strlen(text) : 0, max = shapes[item->type].text, fixed = shapes[item->type].fixed;
         struct head head;
 
@@ -69,7 +70,7 @@ size_t stream_write(const struct stream_item *item, const char *text, uint8_t re
         }
         head = (struct head){ item->type, (uint32_t)(fixed + n) };
         memcpy(ret, &head, sizeof(head));
-        memcpy(ret + sizeof(head), part(i, item->type), fixed);
+        memcpy(ret + sizeof(head), fixed_part(i, item->type), fixed);
         if (n > 0)
                 memcpy(ret + sizeof(head) + fixed, text, n);
         return sizeof(head) + fixed + n;

@@ -8,6 +8,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/base/utf8.h"
 #include "lib/policy/serve.h"
 
 #define LINE_MAX_BYTES 4096u

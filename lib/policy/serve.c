@@ -21,29 +21,18 @@ void serve_policy_done(struct serve_policy *p) {
         *p = (struct serve_policy){};
 }
 
-static char **copy_names(char *const *names) {
-        size_t n = 0;
-        char **copy;
-
-        while (names[n])
-                n++;
-        copy = calloc(n + 1, sizeof(*copy));
-        for (size_t i = 0; copy && i < n; i++)
-                if (!(copy[i] = strdup(names[i]))) {
-                        strings_free(copy);
-                        return NULL;
-                }
-        return copy;
+/* Of no list none. */
+static int copy_names(char *const *names, char ***ret) {
+        return names ? strings_copy(names, strings_count(names), ret) : 0;
 }
 
 int serve_policy_copy(struct serve_policy *ret, const struct serve_policy *p) {
         struct serve_policy copy = *p;
 
-        copy.allow_users = p->allow_users ? copy_names(p->allow_users) : NULL;
-        copy.allow_groups = p->allow_groups ? copy_names(p->allow_groups) : NULL;
-        copy.deny_users = p->deny_users ? copy_names(p->deny_users) : NULL;
-        if ((p->allow_users && !copy.allow_users) || (p->allow_groups && !copy.allow_groups) ||
-            (p->deny_users && !copy.deny_users)) {
+        copy.allow_users = copy.allow_groups = copy.deny_users = NULL;
+        if (copy_names(p->allow_users, &copy.allow_users) < 0 ||
+            copy_names(p->allow_groups, &copy.allow_groups) < 0 ||
+            copy_names(p->deny_users, &copy.deny_users) < 0) {
                 serve_policy_done(&copy);
                 *ret = (struct serve_policy){};
                 return -ENOMEM;
@@ -57,7 +46,8 @@ bool serve_uid_is_nobodys(uint32_t uid) {
                (uid >= UID_DYNAMIC_FIRST && uid <= UID_DYNAMIC_LAST);
 }
 
-static const char *refuse(char buf[static SERVE_WHY_MAX], const char *node, uint32_t uid, const char *why) {
+static const char *refuse_user(char buf[static SERVE_WHY_MAX], const char *node, uint32_t uid,
+                               const char *why) {
         snprintf(buf, SERVE_WHY_MAX, "host %.64s runs nothing as uid %u: %s", node, uid, why);
         return buf;
 }
@@ -74,26 +64,27 @@ const char *serve_decide(const struct serve_policy *p, const struct serve_person
         char why[128];
 
         if (who->denied)
-                return refuse(buf, node, who->uid, "DenyUsers= in its agentd.conf names that user");
+                return refuse_user(buf, node, who->uid, "DenyUsers= in its agentd.conf names that user");
         if (who->uid == 0)
                 return p->allow_root
                                ? NULL
-                               : refuse(buf, node, 0,
-                                        "it does not run jobs of root; submit as an ordinary user, or set "
-                                        "AllowRoot=yes in /etc/primus/agentd.conf there");
+                               : refuse_user(
+                                         buf, node, 0,
+                                         "it does not run jobs of root; submit as an ordinary user, or set "
+                                         "AllowRoot=yes in /etc/primus/agentd.conf there");
         if (is_own(p, who->uid))
-                return refuse(buf, node, who->uid, "that is a user of Primus itself");
+                return refuse_user(buf, node, who->uid, "that is a user of Primus itself");
         if (serve_uid_is_nobodys(who->uid))
-                return refuse(buf, node, who->uid, "that is no person's");
+                return refuse_user(buf, node, who->uid, "that is no person's");
         if (who->uid < p->min_uid) {
                 snprintf(why, sizeof(why),
                          "that is a system account's, users' begin with %u (MinUid= in its agentd.conf)",
                          p->min_uid);
-                return refuse(buf, node, who->uid, why);
+                return refuse_user(buf, node, who->uid, why);
         }
         if ((p->allow_users || p->allow_groups) && !who->allowed && !who->in_group)
-                return refuse(buf, node, who->uid,
-                              "AllowUsers= and AllowGroups= in its agentd.conf do not have that user");
+                return refuse_user(buf, node, who->uid,
+                                   "AllowUsers= and AllowGroups= in its agentd.conf do not have that user");
         return NULL;
 }
 

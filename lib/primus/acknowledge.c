@@ -32,7 +32,7 @@ static void where(const struct primus *p, const struct place *at, struct client_
         }
 }
 
-bool where_now(const struct primus *p, struct client_ack *ret) {
+bool acknowledge_now(const struct primus *p, struct client_ack *ret) {
         if (p->piece.task == 0) {
                 if (p->now.task == 0)
                         return false;
@@ -54,7 +54,7 @@ static int send_acks(struct primus *p, const struct client_ack *now) {
                 return client_send(p, CLIENT_ACK, now, sizeof(*now));
         acks = calloc(ACKS_MAX, sizeof(*acks));
         if (!acks)
-                return fail(p, ENOMEM, "no memory");
+                return handle_fail(p, ENOMEM, "no memory");
         for (size_t l = 0; l < ELEMENTSOF(lists); l++)
                 for (size_t i = 0; i < lists[l]->n; i++) {
                         acks[n++] = lists[l]->tasks[i].at;
@@ -84,7 +84,7 @@ static int acknowledge(struct primus *p) {
                 };
                 return client_send(p, CLIENT_STREAM, &stream, sizeof(stream));
         }
-        if (!where_now(p, &now))
+        if (!acknowledge_now(p, &now))
                 return 0;
         r = send_acks(p, &now);
         if (r >= 0)
@@ -92,7 +92,7 @@ static int acknowledge(struct primus *p) {
         return r;
 }
 
-int ack_end(struct primus *p, const struct client_ack *end) {
+int acknowledge_end(struct primus *p, const struct client_ack *end) {
         /* p->now is still as of the piece that the end was: behind the last record. */
         if (p->ack != ACK_EXPLICIT || p->mode == PRIMUS_STDIN || p->acked.task != end->task ||
             p->acked.position == TASK_TO_END || p->acked.position != p->piece.position)
@@ -102,7 +102,7 @@ int ack_end(struct primus *p, const struct client_ack *end) {
 }
 
 int primus_ack(struct primus *p) {
-        int r = check_handle(p);
+        int r = handle_check(p);
 
         if (r < 0)
                 return r;
@@ -111,7 +111,7 @@ int primus_ack(struct primus *p) {
 }
 
 int primus_ack_records(struct primus *p, uint64_t n) {
-        int r = check_handle(p);
+        int r = handle_check(p);
 
         if (r < 0)
                 return r;
@@ -129,83 +129,84 @@ int primus_ack_records(struct primus *p, uint64_t n) {
                 const char *why;
 
                 if (p->mark.at >= p->block_begin.at + p->block_size ||
-                    next_record(p, &p->mark, &record, &why) <= 0)
-                        return fail(p, EINVAL, "the block has %llu records, not %llu",
-                                    (unsigned long long)(p->mark.records - p->block_begin.records),
-                                    (unsigned long long)n);
+                    handle_next_record(p, &p->mark, &record, &why) <= 0)
+                        return handle_fail(p, EINVAL, "the block has %llu records, not %llu",
+                                           (unsigned long long)(p->mark.records - p->block_begin.records),
+                                           (unsigned long long)n);
         }
         return acknowledge(p);
 }
 
 int primus_ack_position(struct primus *p, uint64_t task, uint64_t position) {
         struct client_ack now;
-        int r = check_handle(p);
+        int r = handle_check(p);
 
         if (r < 0)
                 return r;
         if (p->piece.task != task || p->piece.data)
-                return fail(p, EINVAL, "task %llu is not that of the latest range", (unsigned long long)task);
+                return handle_fail(p, EINVAL, "task %llu is not that of the latest range",
+                                   (unsigned long long)task);
         if (position < p->piece.position || position > p->piece.end)
-                return fail(p, EINVAL, "position %llu lies outside of the range [%llu, %llu)",
-                            (unsigned long long)position, (unsigned long long)p->piece.position,
-                            (unsigned long long)p->piece.end);
+                return handle_fail(p, EINVAL, "position %llu lies outside of the range [%llu, %llu)",
+                                   (unsigned long long)position, (unsigned long long)p->piece.position,
+                                   (unsigned long long)p->piece.end);
         p->delivered.at = (size_t)(position - p->piece.position);
         if (p->ack == ACK_EXPLICIT)
                 return acknowledge(p);
-        if (p->ack != ACK_RELEASE || !where_now(p, &now))
+        if (p->ack != ACK_RELEASE || !acknowledge_now(p, &now))
                 return 0;
         return client_send(p, CLIENT_ACK, &now, sizeof(now));
 }
 
 int primus_fail(struct primus *p, const char *why) {
-        int r = check_handle(p);
+        int r = handle_check(p);
 
         if (r < 0)
                 return r;
         if (p->piece.task == 0)
-                return fail(p, EINVAL, "nothing has been delivered that could have failed");
+                return handle_fail(p, EINVAL, "nothing has been delivered that could have failed");
         /* The latest record is what cannot be used: it does not count. */
         p->delivered = p->marked ? p->mark : p->block_begin;
-        r = task_failed(p, p->piece.task, why);
+        r = handle_task_failed(p, p->piece.task, why);
         return r == -EBADMSG ? 0 : r;
 }
 
 int primus_checkpoint(struct primus *p, void **ret, size_t *ret_size) {
         struct client_ack now;
         bool any;
-        int r = check_handle(p);
+        int r = handle_check(p);
 
         if (r < 0)
                 return r;
         if (p->fd >= 0 && p->ack != ACK_CHECKPOINT)
-                return fail(p, EOPNOTSUPP, "the job's input.ack is not checkpoint");
+                return handle_fail(p, EOPNOTSUPP, "the job's input.ack is not checkpoint");
         if (p->fd >= 0 && !p->gone) {
                 r = client_drain(p);
                 if (r < 0)
                         return r;
         }
         held_expire(&p->held, feed_clock());
-        any = where_now(p, &now);
+        any = acknowledge_now(p, &now);
         r = held_state(&p->held, p->job_uid, any ? &now : NULL, ret, ret_size);
         if (r == -E2BIG)
-                return fail(p, r,
-                            "more than %zu tasks have been delivered since the last commit; commit "
-                            "checkpoints more often",
-                            (size_t)HELD_STATE_TASKS_MAX);
-        return r < 0 ? fail(p, r, "no memory") : 0;
+                return handle_fail(p, r,
+                                   "more than %zu tasks have been delivered since the last commit; commit "
+                                   "checkpoints more often",
+                                   (size_t)HELD_STATE_TASKS_MAX);
+        return r < 0 ? handle_fail(p, r, "no memory") : 0;
 }
 
 int primus_checkpoint_commit(struct primus *p, const void *checkpoint, size_t size) {
-        int r = check_handle(p);
+        int r = handle_check(p);
 
         if (r < 0)
                 return r;
         if (state_check(checkpoint, size) < 0)
-                return fail(p, EBADMSG, "not the bytes that primus_checkpoint() returned");
+                return handle_fail(p, EBADMSG, "not the bytes that primus_checkpoint() returned");
         if (p->fd < 0)
                 return 0;
         if (p->ack != ACK_CHECKPOINT)
-                return fail(p, EOPNOTSUPP, "the job's input.ack is not checkpoint");
+                return handle_fail(p, EOPNOTSUPP, "the job's input.ack is not checkpoint");
         r = client_send_state(p, CLIENT_COMMIT, NULL, 0, checkpoint, size);
         if (r < 0)
                 return r;

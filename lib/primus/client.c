@@ -20,7 +20,7 @@ struct passed {
         size_t n;
 };
 
-int fail(struct primus *p, int error, const char *format, ...) {
+int handle_fail(struct primus *p, int error, const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);
@@ -42,21 +42,22 @@ int client_dial(struct primus *p, const char *name) {
         size_t n = strlen(name);
 
         if (name[0] != '@' || n < 2 || n > sizeof(address.sun_path))
-                return fail(p, EINVAL, "PRIMUS_FEED is '%.120s', which is no name of a feed", name);
+                return handle_fail(p, EINVAL, "PRIMUS_FEED is '%.120s', which is no name of a feed", name);
         memcpy(address.sun_path + 1, name + 1, n - 1);
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (fd < 0)
-                return fail(p, errno, "cannot make a socket: %m");
+                return handle_fail(p, errno, "cannot make a socket: %m");
         while (connect(fd, (struct sockaddr *)&address,
                        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0) {
                 if (errno == EINTR)
                         continue;
                 if (errno == ECONNREFUSED)
-                        return fail(p, ECONNREFUSED,
-                                    "nobody answers at %.120s ($PRIMUS_FEED): its primus-executor has ended, "
-                                    "or this is another network namespace",
-                                    name);
-                return fail(p, errno, "cannot connect to %.120s ($PRIMUS_FEED): %m", name);
+                        return handle_fail(
+                                p, ECONNREFUSED,
+                                "nobody answers at %.120s ($PRIMUS_FEED): its primus-executor has ended, "
+                                "or this is another network namespace",
+                                name);
+                return handle_fail(p, errno, "cannot connect to %.120s ($PRIMUS_FEED): %m", name);
         }
         p->fd = TAKE_FD(fd);
         return 0;
@@ -64,7 +65,7 @@ int client_dial(struct primus *p, const char *name) {
 
 static int connection_over(struct primus *p) {
         p->gone = true;
-        return fail(p, ECONNRESET, "the connection to primus-executor is over");
+        return handle_fail(p, ECONNRESET, "the connection to primus-executor is over");
 }
 
 static int send_parts(struct primus *p, uint32_t type, struct iovec *parts, size_t n) {
@@ -81,7 +82,7 @@ static int send_parts(struct primus *p, uint32_t type, struct iovec *parts, size
                         continue;
                 if (errno == EPIPE || errno == ECONNRESET)
                         return connection_over(p);
-                return fail(p, errno, "cannot tell primus-executor: %m");
+                return handle_fail(p, errno, "cannot tell primus-executor: %m");
         }
         return 0;
 }
@@ -141,7 +142,8 @@ static void passed_take(struct msghdr *message, struct passed *ret) {
 }
 
 /* One packet into p->packet. 1; 0: none now (with MSG_DONTWAIT); negative: over, or interrupted. */
-static int receive(struct primus *p, int flags, uint32_t *ret_type, size_t *ret_size, struct passed *passed) {
+static int receive_packet(struct primus *p, int flags, uint32_t *ret_type, size_t *ret_size,
+                          struct passed *passed) {
         union {
                 struct cmsghdr align;
                 uint8_t bytes[CMSG_SPACE(sizeof(int) * PASSED_FDS_MAX)];
@@ -167,7 +169,7 @@ static int receive(struct primus *p, int flags, uint32_t *ret_type, size_t *ret_
                         return -EINTR;
                 if (errno == ECONNRESET)
                         return connection_over(p);
-                return fail(p, errno, "cannot read from primus-executor: %m");
+                return handle_fail(p, errno, "cannot read from primus-executor: %m");
         }
         passed_take(&message, passed);
         if (n == 0)
@@ -183,14 +185,15 @@ static int receive(struct primus *p, int flags, uint32_t *ret_type, size_t *ret_
 broken:
         passed_done(passed);
         p->gone = true;
-        return fail(p, EPROTO, "primus-executor sent a packet that cannot be understood");
+        return handle_fail(p, EPROTO, "primus-executor sent a packet that cannot be understood");
 }
 
 static int not_expected(struct primus *p, uint32_t type, size_t size) {
         p->gone = true;
-        return fail(p, EPROTO,
-                    "primus-executor sent a packet of type %u and %zu bytes, which nobody expects here", type,
-                    size);
+        return handle_fail(
+                p, EPROTO,
+                "primus-executor sent a packet of type %u and %zu bytes, which nobody expects here", type,
+                size);
 }
 
 static int take_committed(struct primus *p, size_t size) {
@@ -207,7 +210,7 @@ int client_drain(struct primus *p) {
                 const uint8_t *body = p->packet + sizeof(struct client_header);
                 uint32_t type;
                 size_t size;
-                int r = receive(p, MSG_DONTWAIT, &type, &size, &passed);
+                int r = receive_packet(p, MSG_DONTWAIT, &type, &size, &passed);
 
                 if (r == -EINTR)
                         continue;
@@ -241,7 +244,7 @@ int client_wait(struct primus *p, int fd) {
         } while (r == 0 || (r < 0 && errno == EINTR && !p->interruptible));
         p->waited_usec += feed_clock() - begin;
         if (r < 0)
-                return errno == EINTR ? -EINTR : fail(p, errno, "cannot wait for data: %m");
+                return errno == EINTR ? -EINTR : handle_fail(p, errno, "cannot wait for data: %m");
         return fds[1].revents != 0;
 }
 
@@ -250,7 +253,7 @@ static int take_formats(struct primus *p, const struct client_welcome *w, const 
                 return -EPROTO;
         p->formats = calloc(MAX(w->n_sources, 1u), sizeof(*p->formats));
         if (!p->formats)
-                return fail(p, ENOMEM, "no memory");
+                return handle_fail(p, ENOMEM, "no memory");
         p->n_formats = w->n_sources;
         for (uint32_t i = 0; i < w->n_sources; i++) {
                 struct client_format f;
@@ -279,7 +282,7 @@ static int take_ring(struct primus *p, const struct client_welcome *w, struct pa
         passed->n = 0;
         r = ring_consumer_new(passed->fds, w->slots, w->slot_size, &p->ring.consumer);
         if (r < 0)
-                return fail(p, r, "cannot map the ring of primus-executor: %s", strerror(-r));
+                return handle_fail(p, r, "cannot map the ring of primus-executor: %s", strerror(-r));
         return 0;
 }
 
@@ -291,10 +294,10 @@ static int take_welcome(struct primus *p, const uint8_t *body, size_t size, stru
                 return -EPROTO;
         memcpy(&w, body, sizeof(w));
         if (!client_version_fits(w.version))
-                return fail(p, EPROTONOSUPPORT,
-                            "primus-executor speaks version %u, this libprimus (" PRIMUS_VERSION
-                            ") %u to %u: the executor was started before an upgrade; start it anew",
-                            w.version, CLIENT_VERSION_OLDEST, CLIENT_VERSION + 1);
+                return handle_fail(p, EPROTONOSUPPORT,
+                                   "primus-executor speaks version %u, this libprimus (" PRIMUS_VERSION
+                                   ") %u to %u: the executor was started before an upgrade; start it anew",
+                                   w.version, CLIENT_VERSION_OLDEST, CLIENT_VERSION + 1);
         if (w.mode >= _DELIVERY_MAX || w.ack >= _ACK_MODE_MAX || w.max_record == 0 ||
             w.max_record > INPUT_RECORD_MAX)
                 return -EPROTO;
@@ -325,15 +328,15 @@ int client_hello(struct primus *p, const void *state, size_t state_size) {
         if (r < 0)
                 return r;
         do
-                r = receive(p, 0, &type, &size, &passed);
+                r = receive_packet(p, 0, &type, &size, &passed);
         while (r == -EINTR && !p->interruptible);
         if (r == -EINTR)
-                return fail(p, EINTR, "interrupted");
+                return handle_fail(p, EINTR, "interrupted");
         if (r < 0)
                 return r;
         if (type == CLIENT_REFUSED)
-                r = fail(p, EPERM, "primus-executor refuses: %.*s",
-                         (int)MIN(size, (size_t)ERROR_TEXT_MAX / 2), (const char *)body);
+                r = handle_fail(p, EPERM, "primus-executor refuses: %.*s",
+                                (int)MIN(size, (size_t)ERROR_TEXT_MAX / 2), (const char *)body);
         else
                 r = type == CLIENT_WELCOME ? take_welcome(p, body, size, &passed) : -EPROTO;
         passed_done(&passed);

@@ -149,7 +149,7 @@ struct primus {
 };
 
 /* Fills the line that primus_error() returns; returns -abs(error). */
-int fail(struct primus *p, int error, const char *format, ...) _printf_(3, 4);
+int handle_fail(struct primus *p, int error, const char *format, ...) _printf_(3, 4);
 
 /* ---- client.c: the connection ---- */
 /* Dials $PRIMUS_FEED's name. */
@@ -171,24 +171,24 @@ int client_wait(struct primus *p, int fd);
 int client_take_place(struct primus *p, const uint8_t *body, size_t size);
 
 /* ---- of primus.c, for the modes ---- */
-const struct record_format_info *format_of(const struct primus *p, uint32_t source);
+const struct record_format_info *handle_format_of(const struct primus *p, uint32_t source);
 /* The record at the start of buf, which holds whole records alone. As record_next(). */
-int whole_record(const struct record_format_info *f, const uint8_t *buf, size_t size, struct record *ret,
-                 const char **ret_why);
+int handle_whole_record(const struct record_format_info *f, const uint8_t *buf, size_t size,
+                        struct record *ret, const char **ret_why);
 /* The task has failed here: tells the executor and the mode. Returns -EBADMSG, or why it could not. */
-int task_failed(struct primus *p, uint64_t task, const char *why);
+int handle_task_failed(struct primus *p, uint64_t task, const char *why);
 /* The header line of the CSV file that follows; more: to be added to what was kept last. */
-int keep_header(struct primus *p, const uint8_t *data, size_t size, bool more);
+int handle_keep_header(struct primus *p, const uint8_t *data, size_t size, bool more);
 /* -ECHILD in a forked child. */
-int check_handle(struct primus *p);
+int handle_check(struct primus *p);
 /* Moves *at over the next record of the piece. As record_next(). */
-int next_record(struct primus *p, struct place *at, struct record *ret, const char **ret_why);
+int handle_next_record(struct primus *p, struct place *at, struct record *ret, const char **ret_why);
 /* ---- acknowledge.c ---- */
 /* How far the task of the piece has been consumed. False: there is none. */
-bool where_now(const struct primus *p, struct client_ack *ret);
+bool acknowledge_now(const struct primus *p, struct client_ack *ret);
 /* The end of a task was seen by itself, behind its last record: with explicit it counts if that record does.
  */
-int ack_end(struct primus *p, const struct client_ack *end);
+int acknowledge_end(struct primus *p, const struct client_ack *end);
 /* ---- mode-descriptor.c ---- */
 /* The next range as a piece without bytes. 1, 0, negative. */
 int descriptor_range(struct primus *p, struct piece *ret_piece, struct primus_range *ret);

@@ -42,8 +42,8 @@ int primus_block_members(struct primus *p, const struct primus_block *block, siz
                 .block = block->data, .members = ret, .max = n, .names = names, .names_max = names_size
         };
 
-        if (format_of(p, block->source)->kind != RECORD_TAR)
-                return fail(p, EINVAL, "the block's records are no tar records");
+        if (handle_format_of(p, block->source)->kind != RECORD_TAR)
+                return handle_fail(p, EINVAL, "the block's records are no tar records");
         for (uint64_t number = 0;; number++) {
                 size_t at = *iterator, members = t.n;
                 struct primus_record record;
@@ -54,9 +54,9 @@ int primus_block_members(struct primus *p, const struct primus_block *block, siz
                 else if (r == 0)
                         return (int)t.n;
                 if (r == -EBADMSG && members == 0)
-                        return fail(p, r, "a member of the tar cannot be read");
+                        return handle_fail(p, r, "a member of the tar cannot be read");
                 if (r == -ENOBUFS && members == 0)
-                        return fail(p, r, "a record has more members than there is room for");
+                        return handle_fail(p, r, "a record has more members than there is room for");
                 if (r < 0)
                         return r == -ENOBUFS || r == -EBADMSG ? (int)members : r;
                 *iterator = at;

@@ -27,7 +27,7 @@ static void range_task_done(struct range_task *t) {
         *t = (struct range_task){ .fd = -EBADF };
 }
 
-static int ask(struct primus *p, uint32_t credits) {
+static int ask_tasks(struct primus *p, uint32_t credits) {
         struct client_next next = { .credits = credits };
         int r = client_send(p, CLIENT_NEXT, &next, sizeof(next));
 
@@ -43,7 +43,7 @@ static int await_task(struct primus *p) {
 
         for (;;) {
                 if (s->n + s->asked < TASKS_AHEAD && !s->last && !p->gone) {
-                        r = ask(p, TASKS_AHEAD - s->n - s->asked);
+                        r = ask_tasks(p, TASKS_AHEAD - s->n - s->asked);
                         if (r < 0 && !p->gone)
                                 return r;
                 }
@@ -93,7 +93,7 @@ static int read_some(struct primus *p, int fd, void *buf, size_t size, uint64_t 
 }
 
 static int begin_header(struct primus *p, const struct range_task *t) {
-        const struct record_format_info *f = format_of(p, t->task.source);
+        const struct record_format_info *f = handle_format_of(p, t->task.source);
         _cleanup_free_ uint8_t *buf = NULL;
         struct record record;
         const char *why;
@@ -102,16 +102,16 @@ static int begin_header(struct primus *p, const struct range_task *t) {
 
         buf = malloc(HEADER_MAX);
         if (!buf)
-                return fail(p, ENOMEM, "no memory");
+                return handle_fail(p, ENOMEM, "no memory");
         r = read_some(p, t->fd, buf, HEADER_MAX, 0, &n);
         if (r < 0)
                 return r;
         r = record_next(f, buf, (size_t)n, n < (ssize_t)HEADER_MAX, &record, &why);
         if (r <= 0)
-                return r == 0 ? keep_header(p, buf, 0, false) : r;
+                return r == 0 ? handle_keep_header(p, buf, 0, false) : r;
         if (p->descriptor.at < record.total)
                 p->descriptor.at = record.total;
-        return keep_header(p, buf, record.total, false);
+        return handle_keep_header(p, buf, record.total, false);
 }
 
 static int begin_task(struct primus *p) {
@@ -131,14 +131,14 @@ static int begin_task(struct primus *p) {
                 struct stat st;
 
                 if (fstat(t->fd, &st) < 0)
-                        return fail(p, errno, "cannot look at %.200s: %m", t->path);
+                        return handle_fail(p, errno, "cannot look at %.200s: %m", t->path);
                 t->task.end = MAX((uint64_t)st.st_size, s->at);
         }
-        if (format_of(p, t->task.source)->kind == RECORD_CSV) {
+        if (handle_format_of(p, t->task.source)->kind == RECORD_CSV) {
                 int r = begin_header(p, t);
 
                 if (r < 0 && r != -ENOMEM)
-                        return task_failed(p, t->task.task, "the header line cannot be read");
+                        return handle_task_failed(p, t->task.task, "the header line cannot be read");
                 if (r < 0)
                         return r;
         }
@@ -155,7 +155,7 @@ static int make_room(struct primus *p, size_t size) {
         size = (size + 4095) & ~(size_t)4095;
         q = aligned_alloc(4096, size);
         if (!q)
-                return fail(p, ENOMEM, "no memory for a record of more than %zu bytes", s->filled);
+                return handle_fail(p, ENOMEM, "no memory for a record of more than %zu bytes", s->filled);
         if (s->filled > 0)
                 memcpy(q, s->buf, s->filled);
         free(s->buf);
@@ -172,10 +172,10 @@ static size_t stride(const struct record_format_info *f) {
 }
 
 /* Reads until the buffer begins with a whole record, or the task is over. */
-static int fill(struct primus *p, size_t *ret_whole, const char **ret_why) {
+static int fill_buffer(struct primus *p, size_t *ret_whole, const char **ret_why) {
         struct descriptor_state *s = &p->descriptor;
         const struct range_task *t = current(p);
-        const struct record_format_info *f = format_of(p, t->task.source);
+        const struct record_format_info *f = handle_format_of(p, t->task.source);
         size_t step = stride(f);
 
         for (;;) {
@@ -218,15 +218,15 @@ static int fill(struct primus *p, size_t *ret_whole, const char **ret_why) {
 /* Records that count already, or are left out, are passed over. */
 static int pass_over(struct primus *p, struct piece *piece) {
         struct descriptor_state *s = &p->descriptor;
-        const struct record_format_info *f = format_of(p, piece->source);
+        const struct record_format_info *f = handle_format_of(p, piece->source);
 
         while (s->skip > 0 && piece->size > 0) {
                 struct record record;
                 const char *why;
-                int r = whole_record(f, piece->data, piece->size, &record, &why);
+                int r = handle_whole_record(f, piece->data, piece->size, &record, &why);
 
                 if (r < 0)
-                        return task_failed(p, piece->task, why);
+                        return handle_task_failed(p, piece->task, why);
                 if (r == 0)
                         record.total = piece->size;
                 piece->data += record.total;
@@ -250,9 +250,9 @@ static int task_piece(struct primus *p, struct piece *ret) {
                 memmove(s->buf, s->buf + s->piece_size, s->filled);
                 s->piece_size = 0;
         }
-        r = fill(p, &whole, &why);
+        r = fill_buffer(p, &whole, &why);
         if (r == -EBADMSG)
-                return task_failed(p, t->task.task, why);
+                return handle_task_failed(p, t->task.task, why);
         if (r < 0)
                 return r;
         if (whole == 0) /* the end, or padding up to it */
@@ -272,11 +272,11 @@ static int task_piece(struct primus *p, struct piece *ret) {
 }
 
 /* Now and then: how far what has been consumed goes. */
-static int tell(struct primus *p) {
+static int tell_position(struct primus *p) {
         struct client_ack ack;
         uint64_t now;
 
-        if (p->ack != ACK_RELEASE || !where_now(p, &ack) || ack.position == TASK_TO_END)
+        if (p->ack != ACK_RELEASE || !acknowledge_now(p, &ack) || ack.position == TASK_TO_END)
                 return 0;
         now = feed_clock();
         if (now - p->descriptor.told_usec < TELL_USEC)
@@ -299,7 +299,7 @@ static int descriptor_piece(struct primus *p, struct piece *ret) {
                                 return r;
                         r = begin_task(p);
                 } else
-                        r = tell(p);
+                        r = tell_position(p);
                 if (r < 0)
                         return r;
                 r = task_piece(p, ret);
@@ -351,7 +351,7 @@ static int take_task(struct primus *p, const uint8_t *body, size_t size, int *fd
         *t = (struct range_task){ .task = task, .fd = -EBADF };
         t->path = strndup((const char *)body + sizeof(task), task.path_size);
         if (!t->path)
-                return fail(p, ENOMEM, "no memory");
+                return handle_fail(p, ENOMEM, "no memory");
         t->fd = TAKE_FD(*fd);
         s->asked--;
         s->n++;
@@ -360,7 +360,7 @@ static int take_task(struct primus *p, const uint8_t *body, size_t size, int *fd
 
 /* Where the first record begins at or behind want, of those that have not been read yet. False: not found. */
 static bool find_cut(struct primus *p, const struct range_task *t, uint64_t want, uint64_t *ret) {
-        const struct record_format_info *f = format_of(p, t->task.source);
+        const struct record_format_info *f = handle_format_of(p, t->task.source);
         uint64_t from = want - (want > 0 && (f->kind == RECORD_TEXT || f->kind == RECORD_CSV));
         _cleanup_free_ uint8_t *buf = NULL;
         const char *why;
@@ -423,7 +423,7 @@ static bool descriptor_ready(struct primus *p) {
         const struct descriptor_state *s = &p->descriptor;
 
         /* What would have to be asked for first, is. */
-        if (s->n == 0 && s->asked == 0 && !s->last && ask(p, TASKS_AHEAD) < 0)
+        if (s->n == 0 && s->asked == 0 && !s->last && ask_tasks(p, TASKS_AHEAD) < 0)
                 return true;
         return s->n > 0 || s->last;
 }

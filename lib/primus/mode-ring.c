@@ -25,11 +25,13 @@ static int next_slot(struct primus *p, struct ring_slot *ret, const uint8_t **re
                 if (r > 0 && ret->source >= p->n_formats)
                         r = -EPROTO;
                 if (r == -EPROTO)
-                        return fail(p, EPROTO, "primus-executor wrote a slot that cannot be understood");
+                        return handle_fail(p, EPROTO,
+                                           "primus-executor wrote a slot that cannot be understood");
                 if (r != 0)
                         return r == -EPIPE ? 0 : r;
                 if (p->gone)
-                        return fail(p, ECONNRESET, "primus-executor has gone before the end of the data");
+                        return handle_fail(p, ECONNRESET,
+                                           "primus-executor has gone before the end of the data");
                 begin = feed_clock();
                 r = ring_consumer_wait(s->consumer, p->fd, progress_wait_msec());
                 progress_waiting();
@@ -39,7 +41,7 @@ static int next_slot(struct primus *p, struct ring_slot *ret, const uint8_t **re
                 if (r == -EINTR)
                         return r;
                 if (r < 0)
-                        return fail(p, r, "cannot wait for data: %s", strerror(-r));
+                        return handle_fail(p, r, "cannot wait for data: %s", strerror(-r));
                 /* What came before the end of the connection is in the ring by now. */
                 r = client_drain(p);
                 if (r < 0 && !p->gone)
@@ -47,7 +49,7 @@ static int next_slot(struct primus *p, struct ring_slot *ret, const uint8_t **re
         }
 }
 
-static int join(struct primus *p, const uint8_t *data, size_t size) {
+static int join_ring(struct primus *p, const uint8_t *data, size_t size) {
         struct ring_state *s = &p->ring;
 
         if (size > p->max_record + 4096 || s->joined_size > p->max_record + 4096 - size)
@@ -74,12 +76,12 @@ static int join_record(struct primus *p, struct ring_slot *slot, const uint8_t *
 
         p->ring.joined_size = 0;
         for (;;) {
-                r = join(p, *data, slot->size);
+                r = join_ring(p, *data, slot->size);
                 if (r == -EMSGSIZE)
-                        return task_failed(p, slot->task, "a record is longer than maxRecord");
+                        return handle_task_failed(p, slot->task, "a record is longer than maxRecord");
                 if (r < 0)
-                        return fail(p, ENOMEM, "no memory for a record of more than %zu bytes",
-                                    p->ring.joined_size);
+                        return handle_fail(p, ENOMEM, "no memory for a record of more than %zu bytes",
+                                           p->ring.joined_size);
                 if (slot->flags & RING_TASK_BROKEN)
                         return 0;
                 if (!(slot->flags & RING_MORE))
@@ -89,7 +91,7 @@ static int join_record(struct primus *p, struct ring_slot *slot, const uint8_t *
                 if (r <= 0)
                         return r;
                 if (slot->task != first.task || (slot->flags & RING_FIRST))
-                        return fail(p, EPROTO, "primus-executor began a record and did not end it");
+                        return handle_fail(p, EPROTO, "primus-executor began a record and did not end it");
         }
         first.end = slot->end;
         first.flags = slot->flags;
@@ -119,7 +121,7 @@ static int ring_piece(struct primus *p, struct piece *ret) {
                 s->drop_task = 0;
                 size = slot.size;
                 if (slot.flags & RING_HEADER) {
-                        r = keep_header(p, data, size, s->in_header);
+                        r = handle_keep_header(p, data, size, s->in_header);
                         s->in_header = slot.flags & RING_MORE;
                         if (r < 0)
                                 return r;

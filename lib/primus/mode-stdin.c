@@ -58,7 +58,7 @@ static int take_spans(struct primus *p, const uint8_t *body, size_t size) {
                         struct client_span *q = reallocarray(s->spans, n, sizeof(*q));
 
                         if (!q)
-                                return fail(p, ENOMEM, "no memory");
+                                return handle_fail(p, ENOMEM, "no memory");
                         s->spans = q;
                         s->spans_allocated = n;
                 }
@@ -85,7 +85,7 @@ static int make_room(struct primus *p) {
                 uint8_t *q = realloc(s->buf, n);
 
                 if (!q)
-                        return fail(p, ENOMEM, "no memory for a record of more than %zu bytes", have);
+                        return handle_fail(p, ENOMEM, "no memory for a record of more than %zu bytes", have);
                 s->buf = q;
                 s->allocated = n;
         }
@@ -118,7 +118,7 @@ static int read_more(struct primus *p) {
         while (n < 0 && errno == EINTR && !p->interruptible);
         p->waited_usec += feed_clock() - begin;
         if (n < 0)
-                return errno == EINTR ? -EINTR : fail(p, errno, "cannot read standard input: %m");
+                return errno == EINTR ? -EINTR : handle_fail(p, errno, "cannot read standard input: %m");
         if (n == 0)
                 s->eof = true;
         s->filled += (size_t)n;
@@ -132,13 +132,13 @@ static int read_more(struct primus *p) {
 }
 
 /* What has been handed out, or is of no use, is over. */
-static void advance(struct stdin_state *s, size_t n) {
+static void advance_bytes(struct stdin_state *s, size_t n) {
         s->begin += n;
         s->stream += n;
         spans_pass(s);
 }
 
-static void describe(struct primus *p, const struct client_span *span, size_t size, struct piece *ret) {
+static void describe_piece(struct primus *p, const struct client_span *span, size_t size, struct piece *ret) {
         struct stdin_state *s = &p->in;
 
         *ret = (struct piece){ .data = s->buf + s->begin, .size = size, .linear = true };
@@ -182,7 +182,7 @@ static int last_records(const struct record_format_info *f, const uint8_t *buf, 
         r = record_last(f, buf, size, last && f->kind != RECORD_TAR, ret_whole, &records, ret_why);
         if (r < 0 || *ret_whole > 0 || !last || f->kind != RECORD_TAR || size == 0)
                 return r;
-        r = whole_record(f, buf, size, &record, ret_why);
+        r = handle_whole_record(f, buf, size, &record, ret_why);
         if (r > 0 && !all_zero(record.data + record.size, size - (size_t)(record.data - buf) - record.size))
                 r = 0;
         if (r == 0 && !all_zero(buf, size)) {
@@ -197,7 +197,7 @@ static int stdin_piece(struct primus *p, struct piece *ret) {
         struct stdin_state *s = &p->in;
 
         if (s->piece_size > 0) {
-                advance(s, s->piece_size);
+                advance_bytes(s, s->piece_size);
                 s->piece_size = 0;
         }
         for (;;) {
@@ -215,7 +215,7 @@ static int stdin_piece(struct primus *p, struct piece *ret) {
                 last = have >= limit || s->eof;
                 have = (size_t)MIN((uint64_t)have, limit);
                 if (s->broken || (span && span->task == s->drop_task)) {
-                        advance(s, have);
+                        advance_bytes(s, have);
                         if (s->eof && s->begin == s->filled)
                                 return 0;
                         r = have > 0 ? 0 : read_more(p);
@@ -224,20 +224,20 @@ static int stdin_piece(struct primus *p, struct piece *ret) {
                         continue;
                 }
                 if (have > 0) {
-                        f = format_of(p, span ? span->source : 0);
+                        f = handle_format_of(p, span ? span->source : 0);
                         r = last_records(f, s->buf + s->begin, have, last, &whole, &why);
                         if (r < 0)
-                                return task_failed(p, span ? span->task : 0, why);
+                                return handle_task_failed(p, span ? span->task : 0, why);
                         if (whole == 0 && last)
                                 whole = have; /* padding */
                         if (whole > 0) {
-                                describe(p, span, whole, ret);
+                                describe_piece(p, span, whole, ret);
                                 s->piece_size = whole;
                                 return 1;
                         }
                         if (have > p->max_record + FRAMING_MAX)
-                                return task_failed(p, span ? span->task : 0,
-                                                   "a record is longer than maxRecord");
+                                return handle_task_failed(p, span ? span->task : 0,
+                                                          "a record is longer than maxRecord");
                 }
                 if (s->eof)
                         return 0;

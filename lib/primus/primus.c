@@ -14,21 +14,21 @@
 
 static _Thread_local char open_error[ERROR_TEXT_MAX];
 
-const struct record_format_info *format_of(const struct primus *p, uint32_t source) {
+const struct record_format_info *handle_format_of(const struct primus *p, uint32_t source) {
         static const struct record_format_info text = { .kind = RECORD_TEXT };
 
         return source < p->n_formats ? &p->formats[source] : &text;
 }
 
-int keep_header(struct primus *p, const uint8_t *data, size_t size, bool more) {
+int handle_keep_header(struct primus *p, const uint8_t *data, size_t size, bool more) {
         size_t have = more ? p->csv_header_size : 0;
         uint8_t *q;
 
         if (size > p->max_record || have > p->max_record - size)
-                return fail(p, EMSGSIZE, "the header line of a CSV file is longer than maxRecord");
+                return handle_fail(p, EMSGSIZE, "the header line of a CSV file is longer than maxRecord");
         q = realloc(p->csv_header, have + size + 1);
         if (!q)
-                return fail(p, ENOMEM, "no memory");
+                return handle_fail(p, ENOMEM, "no memory");
         memcpy(q + have, data, size);
         p->csv_header = q;
         p->csv_header_size = have + size;
@@ -52,8 +52,8 @@ static int last_tar_record(const uint8_t *buf, size_t size, struct record *ret) 
         return 1;
 }
 
-int whole_record(const struct record_format_info *f, const uint8_t *buf, size_t size, struct record *ret,
-                 const char **ret_why) {
+int handle_whole_record(const struct record_format_info *f, const uint8_t *buf, size_t size,
+                        struct record *ret, const char **ret_why) {
         int r = record_next(f, buf, size, f->kind != RECORD_TAR, ret, ret_why);
 
         return r == 0 && f->kind == RECORD_TAR && size > 0 ? last_tar_record(buf, size, ret) : r;
@@ -66,7 +66,7 @@ static int make_marker(struct primus *p) {
         void *m = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (m == MAP_FAILED)
-                return fail(p, errno, "no memory");
+                return handle_fail(p, errno, "no memory");
         p->marker = m;
         (void)madvise(m, 4096, MADV_WIPEONFORK);
         p->marker[0] = 1;
@@ -96,13 +96,13 @@ static void read_job_uid(uint8_t ret[static 16]) {
 /* Without Primus: lines from standard input, so that a trainer can be tried by hand. */
 static int open_plain(struct primus *p) {
         if (getenv("PRIMUS_JOB"))
-                return fail(p, ENOENT,
-                            "this executor has no data: its job has no inputManager, or none for "
-                            "this role (PRIMUS_FEED is not set)");
+                return handle_fail(p, ENOENT,
+                                   "this executor has no data: its job has no inputManager, or none for "
+                                   "this role (PRIMUS_FEED is not set)");
         if (isatty(STDIN_FILENO))
-                return fail(p, ENOENT,
-                            "not an executor of Primus (PRIMUS_FEED is not set), and standard input "
-                            "is a terminal; to try a trainer by hand: TRAINER < FILE");
+                return handle_fail(p, ENOENT,
+                                   "not an executor of Primus (PRIMUS_FEED is not set), and standard input "
+                                   "is a terminal; to try a trainer by hand: TRAINER < FILE");
         p->mode = PRIMUS_STDIN;
         p->ops = &mode_stdin;
         p->ack = ACK_READ;
@@ -115,7 +115,7 @@ static int open_feed(struct primus *p, const char *feed, const void *state, size
 
         p->packet = malloc(CLIENT_PACKET_MAX);
         if (!p->packet)
-                return fail(p, ENOMEM, "no memory");
+                return handle_fail(p, ENOMEM, "no memory");
         r = client_dial(p, feed);
         if (r < 0)
                 return r;
@@ -123,11 +123,11 @@ static int open_feed(struct primus *p, const char *feed, const void *state, size
         if (r < 0)
                 return r;
         if (state_size > 0 && p->ack != ACK_CHECKPOINT)
-                return fail(p, EOPNOTSUPP,
-                            "there is a checkpoint to go on from, but the job's input.ack is not "
-                            "checkpoint");
+                return handle_fail(p, EOPNOTSUPP,
+                                   "there is a checkpoint to go on from, but the job's input.ack is not "
+                                   "checkpoint");
         if (state_size > 0 && held_load(&p->held, state, state_size, feed_clock()) < 0)
-                return fail(p, ENOMEM, "no memory");
+                return handle_fail(p, ENOMEM, "no memory");
         return 0;
 }
 
@@ -138,7 +138,7 @@ static int open_handle(struct primus *p, const struct primus_options *o) {
         int r;
 
         if (o && o->size < sizeof(*o))
-                return fail(p, EINVAL, "the size of struct primus_options is not filled in");
+                return handle_fail(p, EINVAL, "the size of struct primus_options is not filled in");
         p->interruptible = o && (o->flags & PRIMUS_INTERRUPTIBLE);
         r = make_marker(p);
         if (r < 0)
@@ -147,8 +147,8 @@ static int open_handle(struct primus *p, const struct primus_options *o) {
         if (!feed)
                 return open_plain(p);
         if (state_size > 0 && state_check(state, state_size) < 0)
-                return fail(p, EBADMSG,
-                            "the checkpoint is none: it must be what primus_checkpoint() returned");
+                return handle_fail(p, EBADMSG,
+                                   "the checkpoint is none: it must be what primus_checkpoint() returned");
         return open_feed(p, feed, state, state_size);
 }
 
@@ -193,15 +193,15 @@ void primus_close(struct primus *p) {
 
 /* ---- delivering ---- */
 
-int check_handle(struct primus *p) {
+int handle_check(struct primus *p) {
         if (p->marker[0] == 0)
-                return fail(p, ECHILD,
-                            "this handle was opened by the process that this one was forked from; "
-                            "open one here");
+                return handle_fail(p, ECHILD,
+                                   "this handle was opened by the process that this one was forked from; "
+                                   "open one here");
         return 0;
 }
 
-int task_failed(struct primus *p, uint64_t task, const char *why) {
+int handle_task_failed(struct primus *p, uint64_t task, const char *why) {
         struct client_fail head = { .task = task, .text_size = (uint32_t)strnlen(why, TASK_TEXT_MAX) };
         uint8_t body[sizeof(head) + TASK_TEXT_MAX];
         char line[TASK_TEXT_MAX + 1];
@@ -222,7 +222,7 @@ int task_failed(struct primus *p, uint64_t task, const char *why) {
                 r = client_send(p, CLIENT_FAIL, body, sizeof(head) + head.text_size);
         if (r >= 0)
                 r = p->ops->drop(p, task, true);
-        return r < 0 ? r : fail(p, EBADMSG, "task %llu: %s", (unsigned long long)task, line);
+        return r < 0 ? r : handle_fail(p, EBADMSG, "task %llu: %s", (unsigned long long)task, line);
 }
 
 /* The piece is consumed: what that says about its task. */
@@ -233,10 +233,10 @@ static int leave_piece(struct primus *p) {
         int r = 0;
 
         p->marked = false; /* it was asked for what is behind it */
-        if (!where_now(p, &at))
+        if (!acknowledge_now(p, &at))
                 return 0;
         if (end && p->piece.size == 0)
-                r = ack_end(p, &at);
+                r = acknowledge_end(p, &at);
         p->now = at;
         p->piece = (struct piece){};
         p->delivered = (struct place){};
@@ -265,7 +265,7 @@ static int enter_piece(struct primus *p, const struct piece *piece) {
         if (before.task == p->acked.task && p->acked.position == TASK_TO_END)
                 before.task = 0;
         if (before.task != 0 && held_leave(&p->held, &before) < 0)
-                return fail(p, ENOMEM, "no memory");
+                return handle_fail(p, ENOMEM, "no memory");
         if (piece->task != 0)
                 held_resume(&p->held, &p->now);
         return 0;
@@ -298,24 +298,24 @@ static int need_piece(struct primus *p) {
         return 1;
 }
 
-static void step(struct place *at, const struct record_format_info *f, const struct record *record) {
+static void step_over(struct place *at, const struct record_format_info *f, const struct record *record) {
         at->at += record->total;
         at->records++;
         if (f->kind == RECORD_MESSAGE)
                 at->message_end = record->offset + 1;
 }
 
-int next_record(struct primus *p, struct place *at, struct record *ret, const char **ret_why) {
-        const struct record_format_info *f = format_of(p, p->piece.source);
-        int r = whole_record(f, p->piece.data + at->at, p->piece.size - at->at, ret, ret_why);
+int handle_next_record(struct primus *p, struct place *at, struct record *ret, const char **ret_why) {
+        const struct record_format_info *f = handle_format_of(p, p->piece.source);
+        int r = handle_whole_record(f, p->piece.data + at->at, p->piece.size - at->at, ret, ret_why);
 
         if (r > 0)
-                step(at, f, ret);
+                step_over(at, f, ret);
         return r;
 }
 
-static void describe(const struct primus *p, const struct piece *of, size_t at, const struct record *record,
-                     struct primus_record *ret) {
+static void describe_record(const struct primus *p, const struct piece *of, size_t at,
+                            const struct record *record, struct primus_record *ret) {
         *ret = (struct primus_record){
                 .data = record->data,
                 .size = record->size,
@@ -323,7 +323,7 @@ static void describe(const struct primus *p, const struct piece *of, size_t at, 
                 .source = of->source,
                 .position = of->position + (of->linear ? at : 0),
         };
-        switch (format_of(p, of->source)->kind) {
+        switch (handle_format_of(p, of->source)->kind) {
         case RECORD_TEXT:
         case RECORD_CSV:
                 if (ret->size > 0 && record->data[ret->size - 1] == '\n')
@@ -355,13 +355,13 @@ int primus_block_next(struct primus *p, const struct primus_block *block, size_t
 
         if (at >= block->size)
                 return 0;
-        r = whole_record(format_of(p, block->source), (const uint8_t *)block->data + at, block->size - at,
-                         &record, &why);
+        r = handle_whole_record(handle_format_of(p, block->source), (const uint8_t *)block->data + at,
+                                block->size - at, &record, &why);
         if (r < 0)
-                return fail(p, r, "%s", why);
+                return handle_fail(p, r, "%s", why);
         if (r == 0)
                 return 0;
-        describe(p, &of, at, &record, ret);
+        describe_record(p, &of, at, &record, ret);
         *iterator = at + record.total;
         return 1;
 }
@@ -369,7 +369,7 @@ int primus_block_next(struct primus *p, const struct primus_block *block, size_t
 static int next_one(struct primus *p, struct primus_record *ret) {
         int r;
 
-        r = check_handle(p);
+        r = handle_check(p);
         if (r < 0)
                 return r;
         for (;;) {
@@ -382,23 +382,23 @@ static int next_one(struct primus *p, struct primus_record *ret) {
                         return r;
                 from = p->delivered;
                 p->marked = false;
-                r = next_record(p, &p->delivered, &record, &why);
+                r = handle_next_record(p, &p->delivered, &record, &why);
                 if (r < 0)
-                        return task_failed(p, p->piece.task, why);
+                        return handle_task_failed(p, p->piece.task, why);
                 if (r == 0) { /* padding */
                         p->delivered.at = p->piece.size;
                         continue;
                 }
                 p->block_begin = from;
                 p->block_size = record.total;
-                describe(p, &p->piece, from.at, &record, ret);
+                describe_record(p, &p->piece, from.at, &record, ret);
                 return 1;
         }
 }
 
 /* Where a block of at most max bytes ends: whole records, one at least. Counts them where that is needed. */
 static int block_end(struct primus *p, size_t max, struct place *ret, const char **ret_why) {
-        const struct record_format_info *f = format_of(p, p->piece.source);
+        const struct record_format_info *f = handle_format_of(p, p->piece.source);
         size_t left = p->piece.size - p->delivered.at, size = max == 0 ? left : MIN(max, left);
         bool counting = p->ack == ACK_EXPLICIT || p->ack == ACK_CHECKPOINT || p->piece.counted;
         struct place at = p->delivered;
@@ -421,7 +421,7 @@ static int block_end(struct primus *p, size_t max, struct place *ret, const char
                 struct place before = at;
                 struct record record;
 
-                r = next_record(p, &at, &record, ret_why);
+                r = handle_next_record(p, &at, &record, ret_why);
                 if (r <= 0)
                         break;
                 if (at.at - p->delivered.at > size && before.at > p->delivered.at) {
@@ -444,7 +444,7 @@ static int next_block(struct primus *p, size_t max_bytes, struct primus_block *r
         const char *why;
         int r;
 
-        r = check_handle(p);
+        r = handle_check(p);
         if (r < 0)
                 return r;
         for (;;) {
@@ -454,7 +454,7 @@ static int next_block(struct primus *p, size_t max_bytes, struct primus_block *r
                 p->marked = false;
                 r = block_end(p, max_bytes, &end, &why);
                 if (r < 0)
-                        return task_failed(p, p->piece.task, why);
+                        return handle_task_failed(p, p->piece.task, why);
                 if (r > 0)
                         break;
                 p->delivered.at = p->piece.size; /* padding */
@@ -476,11 +476,11 @@ static int next_range(struct primus *p, struct primus_range *ret) {
         struct piece piece;
         int r;
 
-        r = check_handle(p);
+        r = handle_check(p);
         if (r < 0)
                 return r;
         if (p->mode != PRIMUS_DESCRIPTOR)
-                return fail(p, EOPNOTSUPP, "ranges come with input.mode descriptor alone");
+                return handle_fail(p, EOPNOTSUPP, "ranges come with input.mode descriptor alone");
         do {
                 p->delivered.at = p->piece.size;
                 r = leave_piece(p);
@@ -509,7 +509,7 @@ int primus_header(const struct primus *p, const void **ret, size_t *ret_size) {
 }
 
 enum primus_format primus_source_format(const struct primus *p, uint32_t source) {
-        return (enum primus_format)format_of(p, source)->kind;
+        return (enum primus_format)handle_format_of(p, source)->kind;
 }
 
 int primus_tar_next(const struct primus_record *r, size_t *iterator, const char **ret_name,
@@ -574,7 +574,7 @@ int primus_get_fd(struct primus *p) {
 
         if (p->poll_fd >= 0)
                 return p->poll_fd;
-        r = check_handle(p);
+        r = handle_check(p);
         if (r < 0)
                 return r;
         p->poll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -590,7 +590,7 @@ int primus_get_fd(struct primus *p) {
         if (r < 0) {
                 p->poll_fd = close_fd(p->poll_fd);
                 p->ready_fd = close_fd(p->ready_fd);
-                return fail(p, r, "cannot make a descriptor to wait for: %s", strerror(-r));
+                return handle_fail(p, r, "cannot make a descriptor to wait for: %s", strerror(-r));
         }
         poll_update(p);
         return p->poll_fd;

@@ -21,12 +21,12 @@ int client_take_place(struct primus *p, const uint8_t *body, size_t size) {
         free(p->place_path);
         p->place_path = strndup((const char *)body + sizeof(place), place.path_size);
         if (!p->place_path)
-                return fail(p, ENOMEM, "no memory");
+                return handle_fail(p, ENOMEM, "no memory");
         p->place_task = place.task;
         return 0;
 }
 
-static int ask(struct primus *p, uint64_t task) {
+static int ask_executor(struct primus *p, uint64_t task) {
         const struct client_where where = { .task = task };
         uint64_t until = feed_clock() + ANSWER_USEC, now;
         int r = client_send(p, CLIENT_WHERE, &where, sizeof(where));
@@ -38,14 +38,14 @@ static int ask(struct primus *p, uint64_t task) {
                 if (r > 0)
                         r = client_drain(p);
                 else if (r < 0)
-                        r = errno == EINTR ? 0 : fail(p, errno, "cannot wait for primus-executor: %m");
+                        r = errno == EINTR ? 0 : handle_fail(p, errno, "cannot wait for primus-executor: %m");
         }
         return r;
 }
 
 int primus_task_path(struct primus *p, const char **ret) {
         uint64_t task = p->piece.task;
-        int r = check_handle(p);
+        int r = handle_check(p);
 
         *ret = NULL;
         if (r < 0)
@@ -53,7 +53,7 @@ int primus_task_path(struct primus *p, const char **ret) {
         if (task == 0 || p->fd < 0 || p->peer_version < CLIENT_VERSION_WHERE)
                 return 0;
         if (p->place_task != task) {
-                r = ask(p, task);
+                r = ask_executor(p, task);
                 if (r < 0)
                         return r;
         }

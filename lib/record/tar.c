@@ -46,7 +46,7 @@ static bool all_zero(const uint8_t *p) {
 }
 
 /* Octal, or binary with the top bit set. */
-static int number(const uint8_t *p, size_t n, uint64_t *ret) {
+static int read_number(const uint8_t *p, size_t n, uint64_t *ret) {
         uint64_t v = 0;
         size_t i = 0;
 
@@ -85,7 +85,7 @@ static bool checksum_right(const uint8_t *p) {
                 sum += lanes >> 16 * k & 0xffff;
         for (size_t i = AT_CHECKSUM; i < AT_CHECKSUM + 8; i++)
                 sum -= p[i];
-        return number(p + AT_CHECKSUM, 8, &said) >= 0 && said == sum;
+        return read_number(p + AT_CHECKSUM, 8, &said) >= 0 && said == sum;
 }
 
 /* "LENGTH KEY=VALUE\n" again and again. Takes path and size; 0 or -EBADMSG. */
@@ -153,7 +153,7 @@ static int member_read(const uint8_t *buf, size_t at, size_t size, struct member
                         return -EBADMSG;
                 }
                 type = (char)h[AT_TYPE];
-                if (number(h + AT_SIZE, 12, &length) < 0) {
+                if (read_number(h + AT_SIZE, 12, &length) < 0) {
                         *ret_why = "corrupt tar: the size of a member is no number";
                         return -EBADMSG;
                 }

@@ -55,7 +55,7 @@ int tfrecord_next(const uint8_t *buf, size_t size, bool last, struct record *ret
 }
 
 /* Whether a record begins at buf: 1, 0: no, -EAGAIN: more has to be seen. */
-static int begins(const uint8_t *buf, size_t size, bool last) {
+static int begins_record(const uint8_t *buf, size_t size, bool last) {
         uint64_t length, next;
         size_t rest;
 
@@ -78,7 +78,7 @@ static int begins(const uint8_t *buf, size_t size, bool last) {
 
 int tfrecord_sync(const uint8_t *buf, size_t size, bool last, size_t *ret) {
         for (size_t at = 0; at < size; at++) {
-                int r = begins(buf + at, size - at, last);
+                int r = begins_record(buf + at, size - at, last);
 
                 if (r == -EAGAIN)
                         return 0;

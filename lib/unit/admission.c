@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 
 const char *admission_check(const struct start_order *o, const char *node, const struct serve_policy *policy,
                             char **ret_why) {

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/base/try.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/files.h"
 
 static const char *const kind_names[_ORDER_KIND_MAX] = {

@@ -12,7 +12,8 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
+#include "lib/base/utf8.h"
 
 #define SERIAL_BYTES 16u
 #define REQUEST_MAX 8192u
@@ -96,7 +97,7 @@ static int import_key(const char *pem, gnutls_x509_privkey_t *ret) {
         return 0;
 }
 
-static void hex(const uint8_t *bytes, size_t n, char *ret) {
+static void write_hex(const uint8_t *bytes, size_t n, char *ret) {
         static const char digits[] = "0123456789abcdef";
         for (size_t i = 0; i < n; i++) {
                 ret[2 * i] = digits[bytes[i] >> 4];
@@ -121,7 +122,7 @@ static int set_identity(gnutls_x509_crt_t crt, const struct certificate_plan *pl
         if (r < 0)
                 return r;
         serial[0] = (uint8_t)((serial[0] & 0x7f) | 0x40); /* positive, and of one length */
-        hex(serial, sizeof serial, ret_serial_hex);
+        write_hex(serial, sizeof serial, ret_serial_hex);
         if ((r = gnutls_x509_crt_set_version(crt, 3)) < 0 ||
             (r = gnutls_x509_crt_set_serial(crt, serial, sizeof serial)) < 0 ||
             (r = gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_ORGANIZATION_NAME, 0, "Primus", 6)) < 0 ||
@@ -163,8 +164,9 @@ static int set_key_id(gnutls_x509_crt_t crt, gnutls_x509_crt_t issuer) {
 }
 
 /* Completes and signs crt, whose public key is set. issuer may be crt itself. */
-static int finish(gnutls_x509_crt_t crt, const struct certificate_plan *plan, gnutls_x509_crt_t issuer,
-                  gnutls_x509_privkey_t issuer_key, struct certificate *ret) {
+static int finish_certificate(gnutls_x509_crt_t crt, const struct certificate_plan *plan,
+                              gnutls_x509_crt_t issuer, gnutls_x509_privkey_t issuer_key,
+                              struct certificate *ret) {
         _cleanup_(certificate_done) struct certificate c = { .not_after_real = plan->not_after_real };
         int r;
         if ((r = set_identity(crt, plan, c.serial_hex)) < 0 || (r = set_usage(crt, plan)) < 0 ||
@@ -188,7 +190,8 @@ static int own_new(const struct certificate_plan *plan, gnutls_x509_crt_t issuer
                 return r;
         if ((r = gnutls_x509_crt_init(&crt)) < 0 || (r = gnutls_x509_crt_set_key(crt, key)) < 0)
                 return tls_errno(r, -EIO);
-        if ((r = finish(crt, plan, issuer ? issuer : crt, issuer_key ? issuer_key : key, &c)) < 0 ||
+        if ((r = finish_certificate(crt, plan, issuer ? issuer : crt, issuer_key ? issuer_key : key, &c)) <
+                    0 ||
             (r = export_key(key, &c.key_pem)) < 0)
                 return r;
         *ret = c;
@@ -254,7 +257,7 @@ int authority_renew(const struct certificate *ca, uint64_t now_real, uint64_t li
         };
         if ((r = gnutls_x509_crt_init(&crt)) < 0 || (r = gnutls_x509_crt_set_key(crt, old.key)) < 0)
                 return tls_errno(r, -EIO);
-        if ((r = finish(crt, &plan, crt, old.key, &c)) < 0)
+        if ((r = finish_certificate(crt, &plan, crt, old.key, &c)) < 0)
                 return r;
         c.key_pem = strdup(ca->key_pem);
         if (!c.key_pem)
@@ -339,7 +342,7 @@ int authority_issue_node(const struct certificate *ca, const char *csr_pem, size
                 .now_real = now_real,
                 .not_after_real = MIN(usec_add(now_real, lifetime_usec), issuer.not_after_real),
         };
-        return finish(crt, &plan, issuer.crt, issuer.key, ret);
+        return finish_certificate(crt, &plan, issuer.crt, issuer.key, ret);
 }
 
 /* ---- requests and reading ---- */
@@ -387,7 +390,7 @@ int certificate_info(const char *cert_pem, char **ret_name, char ret_serial_hex[
         if (!name)
                 return -ENOMEM;
         *ret_name = name;
-        hex(serial, serial_size, ret_serial_hex);
+        write_hex(serial, serial_size, ret_serial_hex);
         *ret_not_after_real = (uint64_t)t * USEC_PER_SEC;
         return 0;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages-parts.h"
 #include "lib/wire/skip.h"
 
@@ -94,15 +94,13 @@ static int append_pythons(sd_bus_message *m, const struct capture *c) {
 }
 
 static int append_note(sd_bus_message *m, const char *note) {
-        int r;
-
         if (!note)
                 return 0;
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append_basic(m, 's', "note")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'v', "s")) < 0 ||
-            (r = link_append_text(m, note, LINK_TEXT_MAX)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append_basic(m, 's', "note"));
+        TRY(sd_bus_message_open_container(m, 'v', "s"));
+        TRY(link_append_text(m, note, LINK_TEXT_MAX));
+        TRY(sd_bus_message_close_container(m));
         return sd_bus_message_close_container(m);
 }
 
@@ -180,9 +178,8 @@ static int read_pythons(sd_bus_message *m, struct capture *c) {
         uint32_t pid;
         int r;
 
-        if ((r = sd_bus_message_enter_container(m, 'v', "a(us)")) < 0 ||
-            (r = sd_bus_message_enter_container(m, 'a', "(us)")) < 0)
-                return r;
+        TRY(sd_bus_message_enter_container(m, 'v', "a(us)"));
+        TRY(sd_bus_message_enter_container(m, 'a', "(us)"));
         while ((r = sd_bus_message_read(m, "(us)", &pid, &text)) > 0) {
                 struct capture_thread *t = capture_find(c, pid);
 

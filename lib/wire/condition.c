@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages-parts.h"
 
 static const char *const kinds[_CONDITION_KIND_MAX] = {
@@ -19,7 +20,7 @@ static const char *const severities[_CONDITION_SEVERITY_MAX] = {
         [CONDITION_DRAIN] = "drain",
 };
 
-static int find(const char *const *list, size_t n, const char *s) {
+static int find_text(const char *const *list, size_t n, const char *s) {
         for (size_t i = 0; i < n; i++)
                 if (strcmp(list[i], s) == 0)
                         return (int)i;
@@ -31,7 +32,7 @@ const char *condition_kind_to_string(enum condition_kind k) {
 }
 
 enum condition_kind condition_kind_from_string(const char *s) {
-        return (enum condition_kind)find(kinds, ELEMENTSOF(kinds), s);
+        return (enum condition_kind)find_text(kinds, ELEMENTSOF(kinds), s);
 }
 
 const char *condition_severity_to_string(enum condition_severity s) {
@@ -39,22 +40,20 @@ const char *condition_severity_to_string(enum condition_severity s) {
 }
 
 enum condition_severity condition_severity_from_string(const char *s) {
-        return (enum condition_severity)find(severities, ELEMENTSOF(severities), s);
+        return (enum condition_severity)find_text(severities, ELEMENTSOF(severities), s);
 }
 
 int host_condition_append(sd_bus_message *m, const struct host_condition *c) {
         const char *kind = condition_kind_to_string(c->kind);
-        int r;
 
         if (!kind || !condition_severity_to_string(c->severity))
                 return -EINVAL;
-        if ((r = sd_bus_message_open_container(m, 'r', "ssust")) < 0 ||
-            (r = sd_bus_message_append_basic(m, 's', kind)) < 0 ||
-            (r = link_append_text(m, c->subject, CONDITION_SUBJECT_MAX)) < 0 ||
-            (r = sd_bus_message_append(m, "u", (uint32_t)c->severity)) < 0 ||
-            (r = link_append_text(m, c->text, CONDITION_TEXT_MAX)) < 0 ||
-            (r = sd_bus_message_append(m, "t", c->since_real)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'r', "ssust"));
+        TRY(sd_bus_message_append_basic(m, 's', kind));
+        TRY(link_append_text(m, c->subject, CONDITION_SUBJECT_MAX));
+        TRY(sd_bus_message_append(m, "u", (uint32_t)c->severity));
+        TRY(link_append_text(m, c->text, CONDITION_TEXT_MAX));
+        TRY(sd_bus_message_append(m, "t", c->since_real));
         return sd_bus_message_close_container(m);
 }
 

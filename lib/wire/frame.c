@@ -2,6 +2,7 @@
 /* Invariant: rest > 0 only inside a message whose whole size is within the bound. */
 #include "lib/wire/frame.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -58,6 +59,7 @@ int frame_watch_feed(struct frame_watch *w, const void *data, size_t n) {
                 if (!w->messages)
                         r = feed_auth(w, p, n, &taken);
                 else if (w->rest > 0) {
+                        assert(w->rest <= w->max);
                         taken = (size_t)MIN((uint64_t)n, w->rest);
                         w->rest -= taken;
                 } else {

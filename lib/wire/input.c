@@ -143,16 +143,16 @@ int time_point_compare(const struct time_point *a, const struct time_point *b) {
 
 /* ---- sources ---- */
 
-static bool begins(const char *s, const char *with) {
+static bool begins_with(const char *s, const char *with) {
         return strncmp(s, with, strlen(with)) == 0;
 }
 
 enum source_kind input_source_kind(const char *path_pattern, const char *command) {
         if (command)
                 return SOURCE_COMMAND;
-        if (begins(path_pattern, "http://") || begins(path_pattern, "https://"))
+        if (begins_with(path_pattern, "http://") || begins_with(path_pattern, "https://"))
                 return SOURCE_HTTP;
-        return begins(path_pattern, "s3://") ? SOURCE_S3 : SOURCE_FILES;
+        return begins_with(path_pattern, "s3://") ? SOURCE_S3 : SOURCE_FILES;
 }
 
 static bool ends(const char *path, size_t n, const char *with) {

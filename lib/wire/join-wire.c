@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/wire/authority.h"
 
 ssize_t join_request_wanted(const uint8_t *bytes, size_t done) {

@@ -10,7 +10,8 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/join-wire.h"
 #include "lib/wire/tls.h"
 
@@ -22,8 +23,8 @@ DEFINE_CLEANUP(struct tls *, tls_free)
 DEFINE_CLEANUP(struct tls_credentials *, tls_credentials_free)
 
 /* Sets *ret_why and returns error; the text is NULL when there is no memory for it. */
-static int say(char **ret_why, int error, const char *format, ...) _printf_(3, 4);
-static int say(char **ret_why, int error, const char *format, ...) {
+static int say_why(char **ret_why, int error, const char *format, ...) _printf_(3, 4);
+static int say_why(char **ret_why, int error, const char *format, ...) {
         va_list ap;
         va_start(ap, format);
         if (vasprintf(ret_why, format, ap) < 0)
@@ -75,18 +76,19 @@ static int connect_any(const char *host, uint16_t port, uint64_t deadline, int *
         (void)snprintf(service, sizeof service, "%u", port);
         int r = getaddrinfo(host, service, &hints, &list);
         if (r != 0)
-                return say(ret_why, -EHOSTUNREACH,
-                           "cannot find the host %s: %s; give its address, or a line for it in /etc/hosts",
-                           host, gai_strerror(r));
+                return say_why(
+                        ret_why, -EHOSTUNREACH,
+                        "cannot find the host %s: %s; give its address, or a line for it in /etc/hosts", host,
+                        gai_strerror(r));
         r = -EHOSTUNREACH;
         for (const struct addrinfo *a = list; a; a = a->ai_next) {
                 r = connect_one(a, deadline, ret);
                 if (r == 0)
                         return 0;
         }
-        return say(ret_why, r, "cannot connect to %s port %u: %s; %s", host, port, strerrordesc_np(-r),
-                   r == -ECONNREFUSED ? "is primus-masterd running there?"
-                                      : "is it up, and does its firewall let this port through?");
+        return say_why(ret_why, r, "cannot connect to %s port %u: %s; %s", host, port, strerrordesc_np(-r),
+                       r == -ECONNREFUSED ? "is primus-masterd running there?"
+                                          : "is it up, and does its firewall let this port through?");
 }
 
 static int handshake(struct tls *t, uint64_t deadline, const char *host, char **ret_why) {
@@ -95,10 +97,10 @@ static int handshake(struct tls *t, uint64_t deadline, const char *host, char **
                 if (r > 0)
                         return 0;
                 if (r < 0)
-                        return say(ret_why, r, "%s does not let us in: %s", host, t->end.why);
+                        return say_why(ret_why, r, "%s does not let us in: %s", host, t->end.why);
                 r = wait_for(t->fd, tls_wants_write(t) ? POLLOUT : POLLIN, deadline);
                 if (r < 0)
-                        return say(ret_why, r, "%s does not answer", host);
+                        return say_why(ret_why, r, "%s does not answer", host);
         }
 }
 
@@ -166,7 +168,7 @@ static int refusal(const char *text, char **ret_why) {
         for (char *p = clean; *p; p++)
                 if ((unsigned char)*p < 0x20 || *p == 0x7f)
                         *p = '?';
-        return say(ret_why, -EACCES, "%s", clean);
+        return say_why(ret_why, -EACCES, "%s", clean);
 }
 
 static int receive_reply(struct tls *t, const char *name, uint64_t deadline, struct certificate *c,
@@ -175,19 +177,20 @@ static int receive_reply(struct tls *t, const char *name, uint64_t deadline, str
         struct join_reply head;
         int r = receive_all(t, &head, sizeof head, deadline);
         if (r < 0)
-                return say(ret_why, r, "no answer to the request: %s",
-                           r == -ETIMEDOUT ? "it takes too long" : t->end.why);
+                return say_why(ret_why, r, "no answer to the request: %s",
+                               r == -ETIMEDOUT ? "it takes too long" : t->end.why);
         uint32_t n1 = be32toh(head.size[0]), n2 = be32toh(head.size[1]);
         if (head.status > JOIN_REFUSED || n1 > JOIN_PEM_MAX || n2 > JOIN_PEM_MAX)
-                return say(ret_why, -EBADMSG, "the answer is not of this protocol; is it another version?");
+                return say_why(ret_why, -EBADMSG,
+                               "the answer is not of this protocol; is it another version?");
         if ((r = receive_text(t, n1, deadline, &first)) < 0 ||
             (r = receive_text(t, n2, deadline, &second)) < 0)
-                return say(ret_why, r, "the answer is incomplete");
+                return say_why(ret_why, r, "the answer is incomplete");
         if (head.status == JOIN_REFUSED)
                 return refusal(first, ret_why);
         r = certificate_info(first, &got, c->serial_hex, &c->not_after_real);
         if (r < 0 || strcmp(got, name) != 0)
-                return say(ret_why, -EBADMSG, "the certificate in the answer is not one for %s", name);
+                return say_why(ret_why, -EBADMSG, "the certificate in the answer is not one for %s", name);
         c->cert_pem = TAKE_PTR(first);
         return 0;
 }
@@ -200,9 +203,9 @@ static int converse(struct tls *t, const char *host, const struct join_token *to
         if (r < 0)
                 return r;
         if ((r = tls_verify_by_fingerprint(t, token->fingerprint, &ca)) < 0)
-                return say(ret_why, r, "%s is not trusted: %s", host, t->end.why);
+                return say_why(ret_why, r, "%s is not trusted: %s", host, t->end.why);
         if ((r = send_request(t, token, name, csr, deadline)) < 0)
-                return say(ret_why, r, "cannot send the request to %s", host);
+                return say_why(ret_why, r, "cannot send the request to %s", host);
         if ((r = receive_reply(t, name, deadline, c, ret_why)) < 0)
                 return r;
         tls_goodbye(t);
@@ -219,16 +222,16 @@ int join_cluster(const char *host, uint16_t port, const struct join_token *token
         _cleanup_close_ int fd = -EBADF;
         *ret_why = NULL;
         if (!node_name_valid(name))
-                return say(ret_why, -EINVAL,
-                           "\"%.64s\" is not a node's name: small letters, digits, - and . only", name);
+                return say_why(ret_why, -EINVAL,
+                               "\"%.64s\" is not a node's name: small letters, digits, - and . only", name);
         int r = certificate_request_new(name, &c.key_pem, &csr);
         if (r < 0)
-                return say(ret_why, r, "cannot make a key: %s", strerrordesc_np(-r));
+                return say_why(ret_why, r, "cannot make a key: %s", strerrordesc_np(-r));
         if ((r = connect_any(host, port, usec_add(now_boot(), JOIN_USEC), &fd, ret_why)) < 0)
                 return r;
         if ((r = tls_credentials_new(NULL, NULL, NULL, &nobody)) < 0 ||
             (r = tls_new(nobody, TLS_CLIENT_JOIN, fd, NULL, &t)) < 0)
-                return say(ret_why, r, "cannot set up TLS: %s", strerrordesc_np(-r));
+                return say_why(ret_why, r, "cannot set up TLS: %s", strerrordesc_np(-r));
         if ((r = converse(t, host, token, name, csr, &c, ret_ca_pem, ret_why)) < 0)
                 return r;
         *ret = c;

@@ -9,7 +9,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/wire/join-wire.h"
 #include "lib/wire/join.h"
 #include "lib/wire/peer-internal.h"
@@ -204,7 +204,7 @@ void join_answer(struct join_pending *c, const char *why, const char *cert_pem, 
         (void)sd_event_source_set_time_relative(c->timer, REPLY_USEC);
 }
 
-static void decide(struct join_pending *c) {
+static void decide_join(struct join_pending *c) {
         struct listener *l = c->listener;
         char name[JOIN_NAME_MAX + 1];
         struct join_request request = { .name = name, .from = c->from };
@@ -244,7 +244,7 @@ static void step_request(struct join_pending *c) {
                         return;
                 c->done += (size_t)n;
         }
-        decide(c);
+        decide_join(c);
 }
 
 static int on_join_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
@@ -327,13 +327,13 @@ static void welcome_stranger(struct listener *l, int fd, const struct sockaddr *
 
 /* ---- accepting ---- */
 
-static void watch(struct listener *l, bool on) {
+static void watch_sockets(struct listener *l, bool on) {
         for (size_t i = 0; i < l->n; i++)
                 (void)sd_event_source_set_enabled(l->sources[i], on ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
 static int on_resume(sd_event_source *s, uint64_t usec, void *userdata) {
-        watch(userdata, true);
+        watch_sockets(userdata, true);
         return 0;
 }
 
@@ -341,7 +341,7 @@ static int on_resume(sd_event_source *s, uint64_t usec, void *userdata) {
 static void pause_accepting(struct listener *l) {
         if (sd_event_source_set_time_relative(l->resume, PAUSE_USEC) >= 0 &&
             sd_event_source_set_enabled(l->resume, SD_EVENT_ONESHOT) >= 0)
-                watch(l, false);
+                watch_sockets(l, false);
 }
 
 /* A token bucket in units of time. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages-parts.h"
 #include "lib/wire/skip.h"
 
@@ -42,14 +43,11 @@ static int append_string(sd_bus_message *m, const char *key, const char *value) 
 }
 
 static int append_io(sd_bus_message *m, const char *key, const struct start_extra *x) {
-        int r;
-
         if (x->n_io == 0)
                 return 0;
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append_basic(m, 's', key)) < 0 ||
-            (r = io_limits_append(m, x->io, x->n_io)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append_basic(m, 's', key));
+        TRY(io_limits_append(m, x->io, x->n_io));
         return sd_bus_message_close_container(m);
 }
 
@@ -82,7 +80,7 @@ int start_extra_append(sd_bus_message *m, const struct start_extra *x) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static const struct extra_key *find(const char *key) {
+static const struct extra_key *find_key(const char *key) {
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
                 if (strcmp(keys[i].key, key) == 0)
                         return keys + i;
@@ -90,7 +88,7 @@ static const struct extra_key *find(const char *key) {
 }
 
 static int read_key(sd_bus_message *m, const char *key, void *userdata) {
-        const struct extra_key *k = find(key);
+        const struct extra_key *k = find_key(key);
         struct start_extra *x = userdata;
         const char *text;
         void *target;

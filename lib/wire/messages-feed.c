@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages-parts.h"
 #include "lib/wire/skip.h"
 
@@ -66,13 +67,10 @@ static int read_array(sd_bus_message *m, const uint8_t **ret, size_t *ret_size) 
 }
 
 int grant_batch_append(sd_bus_message *m, const struct grant_batch *b) {
-        int r;
-
         if (b->size > TASKS_WIRE_MAX)
                 return -E2BIG;
-        if ((r = sd_bus_message_append_array(m, 'y', b->grants, b->size)) < 0 ||
-            (r = sd_bus_message_append(m, "b", (int)b->last)) < 0)
-                return r;
+        TRY(sd_bus_message_append_array(m, 'y', b->grants, b->size));
+        TRY(sd_bus_message_append(m, "b", (int)b->last));
         return link_append_extra_empty(m);
 }
 
@@ -88,12 +86,9 @@ int grant_batch_read(sd_bus_message *m, struct grant_batch *ret) {
 }
 
 int feed_order_append(sd_bus_message *m, const struct feed_order *o) {
-        int r;
-
         if ((unsigned)o->op >= _FEED_CONTROL_MAX)
                 return -EINVAL;
-        if ((r = sd_bus_message_append(m, "utt", (uint32_t)o->op, o->task, o->value)) < 0)
-                return r;
+        TRY(sd_bus_message_append(m, "utt", (uint32_t)o->op, o->task, o->value));
         return link_append_extra_empty(m);
 }
 
@@ -113,21 +108,19 @@ int feed_order_read(sd_bus_message *m, struct feed_order *ret) {
 
 int feed_report_append(sd_bus_message *m, const struct feed_report *f) {
         const struct feed_counters *c = &f->counters;
-        int r;
 
         if (f->size > TASKS_WIRE_MAX)
                 return -E2BIG;
-        if ((r = sd_bus_message_append_array(m, 'y', f->progress, f->size)) < 0 ||
-            (r = sd_bus_message_append(m, "u(tttt)", f->credits, c->consumer_wait_usec, c->producer_wait_usec,
-                                       c->bytes, c->records)) < 0)
-                return r;
-        r = sd_bus_message_open_container(m, 'a', "{sv}");
-        if (r >= 0 && f->has_sync)
-                r = sd_bus_message_append(m, "{sv}", "sync", "t", f->sync);
-        if (r >= 0 && f->has_hungry)
-                r = sd_bus_message_append(m, "{sv}{sv}", "hungry", "t", f->hungry, "unserved", "t",
-                                          f->unserved);
-        return r < 0 ? r : sd_bus_message_close_container(m);
+        TRY(sd_bus_message_append_array(m, 'y', f->progress, f->size));
+        TRY(sd_bus_message_append(m, "u(tttt)", f->credits, c->consumer_wait_usec, c->producer_wait_usec,
+                                  c->bytes, c->records));
+        TRY(sd_bus_message_open_container(m, 'a', "{sv}"));
+        if (f->has_sync)
+                TRY(sd_bus_message_append(m, "{sv}", "sync", "t", f->sync));
+        if (f->has_hungry)
+                TRY(sd_bus_message_append(m, "{sv}{sv}", "hungry", "t", f->hungry, "unserved", "t",
+                                          f->unserved));
+        return sd_bus_message_close_container(m);
 }
 
 int feed_report_read(sd_bus_message *m, struct feed_report *ret) {
@@ -154,11 +147,10 @@ int scan_batch_append(sd_bus_message *m, const struct scan_batch *b) {
 
         if (b->size > TASKS_WIRE_MAX)
                 return -E2BIG;
-        if ((r = sd_bus_message_append_array(m, 'y', b->entries, b->size)) < 0 ||
-            (r = sd_bus_message_append(m, "b", (int)b->last)) < 0 ||
-            (r = link_append_text(m, b->error, LINK_TEXT_MAX)) < 0 ||
-            (r = sd_bus_message_open_container(m, 'a', "{sv}")) < 0)
-                return r;
+        TRY(sd_bus_message_append_array(m, 'y', b->entries, b->size));
+        TRY(sd_bus_message_append(m, "b", (int)b->last));
+        TRY(link_append_text(m, b->error, LINK_TEXT_MAX));
+        TRY(sd_bus_message_open_container(m, 'a', "{sv}"));
         if (b->waiting_for[0] &&
             ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
              (r = sd_bus_message_append_basic(m, 's', "waitingFor")) < 0 ||

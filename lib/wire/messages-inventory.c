@@ -6,39 +6,33 @@
 #include "lib/base/cpulist.h"
 #include "lib/base/labels.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages-parts.h"
 
 #define CPU_WORDS 16u
 
 static int append_texts(sd_bus_message *m, const char *key, char *const *texts) {
-        int r;
-
         if (!texts || !*texts)
                 return 0;
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append(m, "s", key)) < 0 ||
-            (r = sd_bus_message_open_container(m, 'v', "as")) < 0 ||
-            (r = sd_bus_message_append_strv(m, (char **)texts)) < 0 ||
-            (r = sd_bus_message_close_container(m)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append(m, "s", key));
+        TRY(sd_bus_message_open_container(m, 'v', "as"));
+        TRY(sd_bus_message_append_strv(m, (char **)texts));
+        TRY(sd_bus_message_close_container(m));
         return sd_bus_message_close_container(m);
 }
 
 static int append_gpu_numa(sd_bus_message *m, const struct inventory *i) {
-        int r;
-
         if (i->n_gpus == 0)
                 return 0;
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append(m, "s", "gpuNuma")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'v', "au")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'a', "u")) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append(m, "s", "gpuNuma"));
+        TRY(sd_bus_message_open_container(m, 'v', "au"));
+        TRY(sd_bus_message_open_container(m, 'a', "u"));
         for (size_t k = 0; k < i->n_gpus; k++)
-                if ((r = sd_bus_message_append(m, "u", i->gpus[k].numa)) < 0)
-                        return r;
-        if ((r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
-                return r;
+                TRY(sd_bus_message_append(m, "u", i->gpus[k].numa));
+        TRY(sd_bus_message_close_container(m));
+        TRY(sd_bus_message_close_container(m));
         return sd_bus_message_close_container(m);
 }
 
@@ -58,79 +52,63 @@ static int append_gpu_texts(sd_bus_message *m, const char *key, const struct inv
 
 static int append_gpu_links(sd_bus_message *m, const struct inventory *i) {
         uint64_t links[LINK_GPUS_MAX], any = 0;
-        int r;
 
         for (size_t k = 0; k < i->n_gpus && k < LINK_GPUS_MAX; k++)
                 any |= links[k] = i->gpus[k].links;
         if (any == 0)
                 return 0;
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append(m, "s", "gpuLinks")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'v', "at")) < 0 ||
-            (r = sd_bus_message_append_array(m, 't', links, i->n_gpus * sizeof(*links))) < 0 ||
-            (r = sd_bus_message_close_container(m)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append(m, "s", "gpuLinks"));
+        TRY(sd_bus_message_open_container(m, 'v', "at"));
+        TRY(sd_bus_message_append_array(m, 't', links, i->n_gpus * sizeof(*links)));
+        TRY(sd_bus_message_close_container(m));
         return sd_bus_message_close_container(m);
 }
 
 static int append_networks(sd_bus_message *m, const struct inventory *i) {
         char address[ADDR_TEXT_MAX];
-        int r;
 
         if (i->n_networks == 0)
                 return 0;
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append(m, "s", "networks")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'v', "a(ssyu)")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'a', "(ssyu)")) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append(m, "s", "networks"));
+        TRY(sd_bus_message_open_container(m, 'v', "a(ssyu)"));
+        TRY(sd_bus_message_open_container(m, 'a', "(ssyu)"));
         for (size_t k = 0; k < i->n_networks; k++)
-                if ((r = sd_bus_message_append(m, "(ssyu)", i->networks[k].name,
-                                               addr_format(&i->networks[k].address, address),
-                                               i->networks[k].bits, i->networks[k].mbps)) < 0)
-                        return r;
-        if ((r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
-                return r;
+                TRY(sd_bus_message_append(m, "(ssyu)", i->networks[k].name,
+                                          addr_format(&i->networks[k].address, address), i->networks[k].bits,
+                                          i->networks[k].mbps));
+        TRY(sd_bus_message_close_container(m));
+        TRY(sd_bus_message_close_container(m));
         return sd_bus_message_close_container(m);
 }
 
 static int append_serves(sd_bus_message *m, const struct serves_info *s) {
-        int r;
-
         if (!s->known)
                 return 0;
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append(m, "s", "serves")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'v', "(ubbauau)")) < 0 ||
-            (r = sd_bus_message_open_container(m, 'r', "ubbauau")) < 0 ||
-            (r = sd_bus_message_append(m, "ubb", s->min_uid, (int)s->listed, (int)s->groups)) < 0 ||
-            (r = sd_bus_message_append_array(m, 'u', s->allow, s->n_allow * sizeof(*s->allow))) < 0 ||
-            (r = sd_bus_message_append_array(m, 'u', s->deny, s->n_deny * sizeof(*s->deny))) < 0 ||
-            (r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'e', "sv"));
+        TRY(sd_bus_message_append(m, "s", "serves"));
+        TRY(sd_bus_message_open_container(m, 'v', "(ubbauau)"));
+        TRY(sd_bus_message_open_container(m, 'r', "ubbauau"));
+        TRY(sd_bus_message_append(m, "ubb", s->min_uid, (int)s->listed, (int)s->groups));
+        TRY(sd_bus_message_append_array(m, 'u', s->allow, s->n_allow * sizeof(*s->allow)));
+        TRY(sd_bus_message_append_array(m, 'u', s->deny, s->n_deny * sizeof(*s->deny)));
+        TRY(sd_bus_message_close_container(m));
+        TRY(sd_bus_message_close_container(m));
         return sd_bus_message_close_container(m);
 }
 
 int inventory_append_extra(sd_bus_message *m, const struct inventory *i) {
-        int r = append_texts(m, "labels", i->labels);
-
-        if (r >= 0)
-                r = append_texts(m, "numa", i->numa);
-        if (r >= 0)
-                r = append_gpu_numa(m, i);
-        if (r >= 0)
-                r = append_gpu_texts(m, "gpuMig", i, offsetof(struct gpu_info, mig));
-        if (r >= 0)
-                r = append_gpu_texts(m, "gpuParents", i, offsetof(struct gpu_info, parent));
-        if (r >= 0)
-                r = append_gpu_links(m, i);
-        if (r >= 0 && i->shm > 0)
-                r = sd_bus_message_append(m, "{sv}", "shm", "t", i->shm);
-        if (r >= 0)
-                r = append_networks(m, i);
-        if (r >= 0)
-                r = append_serves(m, &i->serves);
-        return r;
+        TRY(append_texts(m, "labels", i->labels));
+        TRY(append_texts(m, "numa", i->numa));
+        TRY(append_gpu_numa(m, i));
+        TRY(append_gpu_texts(m, "gpuMig", i, offsetof(struct gpu_info, mig)));
+        TRY(append_gpu_texts(m, "gpuParents", i, offsetof(struct gpu_info, parent)));
+        TRY(append_gpu_links(m, i));
+        if (i->shm > 0)
+                TRY(sd_bus_message_append(m, "{sv}", "shm", "t", i->shm));
+        TRY(append_networks(m, i));
+        return append_serves(m, &i->serves);
 }
 
 static bool labels_valid(char *const *labels) {
@@ -153,46 +131,37 @@ static bool numa_valid(char *const *numa) {
 }
 
 static int read_texts(sd_bus_message *m, bool (*valid)(char *const *), char ***to) {
-        char **texts = NULL;
-        int r = sd_bus_message_enter_container(m, 'v', "as");
+        _cleanup_(strings_free_p) char **texts = NULL;
 
-        if (r >= 0)
-                r = sd_bus_message_read_strv(m, &texts);
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m);
-        if (r >= 0 && texts && (!valid(texts) || *to))
-                r = -EBADMSG;
-        if (r < 0) {
-                strings_free(texts);
-                return link_bad(r);
-        }
-        *to = texts;
+        TRY(sd_bus_message_enter_container(m, 'v', "as"));
+        TRY(sd_bus_message_read_strv(m, &texts));
+        TRY(sd_bus_message_exit_container(m));
+        if (texts && (!valid(texts) || *to))
+                return -EBADMSG;
+        *to = TAKE_PTR(texts);
         return 1;
 }
 
 static int read_gpu_numa(sd_bus_message *m, struct inventory *i) {
         const void *numbers;
         size_t size;
-        int r = sd_bus_message_enter_container(m, 'v', "au");
 
-        if (r >= 0)
-                r = sd_bus_message_read_array(m, 'u', &numbers, &size);
-        if (r < 0)
-                return link_bad(r);
+        TRY(sd_bus_message_enter_container(m, 'v', "au"));
+        TRY(sd_bus_message_read_array(m, 'u', &numbers, &size));
         for (size_t k = 0; k < size / sizeof(uint32_t) && k < i->n_gpus; k++)
                 memcpy(&i->gpus[k].numa, (const char *)numbers + k * sizeof(uint32_t), sizeof(uint32_t));
-        r = sd_bus_message_exit_container(m);
-        return r < 0 ? r : 1;
+        TRY(sd_bus_message_exit_container(m));
+        return 1;
 }
 
 static int read_gpu_texts(sd_bus_message *m, struct inventory *i, size_t offset) {
-        int r = sd_bus_message_enter_container(m, 'v', "as");
         const char *text;
         size_t k = 0;
+        int r;
 
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "s");
-        while (r >= 0 && (r = sd_bus_message_read_basic(m, 's', &text)) > 0) {
+        TRY(sd_bus_message_enter_container(m, 'v', "as"));
+        TRY(sd_bus_message_enter_container(m, 'a', "s"));
+        while ((r = sd_bus_message_read_basic(m, 's', &text)) > 0) {
                 char **target = k < i->n_gpus ? (char **)((char *)&i->gpus[k] + offset) : NULL;
 
                 if (++k > LINK_GPUS_MAX || strlen(text) > LINK_GPU_NAME_MAX || (target && *target))
@@ -200,24 +169,22 @@ static int read_gpu_texts(sd_bus_message *m, struct inventory *i, size_t offset)
                 if (target && *text && !(*target = strdup(text)))
                         return -ENOMEM;
         }
-        if (r >= 0 && (r = sd_bus_message_exit_container(m)) >= 0)
-                r = sd_bus_message_exit_container(m);
-        return r < 0 ? link_bad(r) : 1;
+        TRY(r);
+        TRY(sd_bus_message_exit_container(m));
+        TRY(sd_bus_message_exit_container(m));
+        return 1;
 }
 
 static int read_gpu_links(sd_bus_message *m, struct inventory *i) {
         const void *numbers;
         size_t size;
-        int r = sd_bus_message_enter_container(m, 'v', "at");
 
-        if (r >= 0)
-                r = sd_bus_message_read_array(m, 't', &numbers, &size);
-        if (r < 0)
-                return link_bad(r);
+        TRY(sd_bus_message_enter_container(m, 'v', "at"));
+        TRY(sd_bus_message_read_array(m, 't', &numbers, &size));
         for (size_t k = 0; k < size / sizeof(uint64_t) && k < i->n_gpus; k++)
                 memcpy(&i->gpus[k].links, (const char *)numbers + k * sizeof(uint64_t), sizeof(uint64_t));
-        r = sd_bus_message_exit_container(m);
-        return r < 0 ? r : 1;
+        TRY(sd_bus_message_exit_container(m));
+        return 1;
 }
 
 static int read_network(sd_bus_message *m, struct network_info *ret) {
@@ -234,23 +201,21 @@ static int read_network(sd_bus_message *m, struct network_info *ret) {
 }
 
 static int read_networks(sd_bus_message *m, struct inventory *i) {
-        int r = sd_bus_message_enter_container(m, 'v', "a(ssyu)");
+        int r = 0;
 
         if (i->networks)
                 return -EBADMSG;
+        TRY(sd_bus_message_enter_container(m, 'v', "a(ssyu)"));
+        TRY(sd_bus_message_enter_container(m, 'a', "(ssyu)"));
         i->networks = calloc(LINK_NETWORKS_MAX, sizeof(*i->networks));
         if (!i->networks)
                 return -ENOMEM;
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "(ssyu)");
-        while (r >= 0 && i->n_networks < LINK_NETWORKS_MAX &&
-               (r = read_network(m, i->networks + i->n_networks)) > 0)
+        while (i->n_networks < LINK_NETWORKS_MAX && (r = read_network(m, i->networks + i->n_networks)) > 0)
                 i->n_networks++;
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m); /* -EBUSY: there are more */
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m);
-        return r < 0 ? link_bad(r) : 1;
+        TRY(r);
+        TRY(sd_bus_message_exit_container(m)); /* -EBUSY: there are more */
+        TRY(sd_bus_message_exit_container(m));
+        return 1;
 }
 
 static int read_uids(sd_bus_message *m, uint32_t **ret, size_t *ret_n) {
@@ -272,25 +237,25 @@ static int read_uids(sd_bus_message *m, uint32_t **ret, size_t *ret_n) {
 }
 
 static int read_serves(sd_bus_message *m, struct serves_info *s) {
-        int r, listed, groups;
+        int listed, groups;
 
         if (s->known)
                 return -EBADMSG;
         s->known = true;
-        if ((r = sd_bus_message_enter_container(m, 'v', "(ubbauau)")) < 0 ||
-            (r = sd_bus_message_enter_container(m, 'r', "ubbauau")) < 0 ||
-            (r = sd_bus_message_read(m, "ubb", &s->min_uid, &listed, &groups)) < 0 ||
-            (r = read_uids(m, &s->allow, &s->n_allow)) < 0 || (r = read_uids(m, &s->deny, &s->n_deny)) < 0 ||
-            (r = sd_bus_message_exit_container(m)) < 0 || (r = sd_bus_message_exit_container(m)) < 0)
-                return link_bad(r);
+        TRY(sd_bus_message_enter_container(m, 'v', "(ubbauau)"));
+        TRY(sd_bus_message_enter_container(m, 'r', "ubbauau"));
+        TRY(sd_bus_message_read(m, "ubb", &s->min_uid, &listed, &groups));
+        TRY(read_uids(m, &s->allow, &s->n_allow));
+        TRY(read_uids(m, &s->deny, &s->n_deny));
+        TRY(sd_bus_message_exit_container(m));
+        TRY(sd_bus_message_exit_container(m));
         s->listed = listed;
         s->groups = groups;
         return 1;
 }
 
-int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i) {
-        int r;
-
+/* 1: it was one of these; 0: another, which is still to be read. */
+static int read_key(sd_bus_message *m, const char *key, struct inventory *i) {
         if (strcmp(key, "labels") == 0)
                 return read_texts(m, labels_valid, &i->labels);
         if (strcmp(key, "numa") == 0)
@@ -309,6 +274,12 @@ int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i
                 return read_serves(m, &i->serves);
         if (strcmp(key, "shm") != 0)
                 return 0;
-        r = sd_bus_message_read(m, "v", "t", &i->shm);
-        return r < 0 ? link_bad(r) : 1;
+        TRY(sd_bus_message_read(m, "v", "t", &i->shm));
+        return 1;
+}
+
+int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i) {
+        int r = read_key(m, key, i);
+
+        return r < 0 ? link_bad(r) : r;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages-parts.h"
 #include "lib/wire/skip.h"
 
@@ -92,19 +93,17 @@ static const struct limit_key {
 };
 
 int unit_limits_append(sd_bus_message *m, const struct unit_limits *l) {
-        int r = sd_bus_message_append(m, "bttt", (int)l->check, l->cpu_usec_per_sec, l->memory_max,
-                                      l->job.memory_max);
-
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', "{sv}");
-        for (size_t i = 0; r >= 0 && l->has_more && i < ELEMENTSOF(keys); i++) {
+        TRY(sd_bus_message_append(m, "bttt", (int)l->check, l->cpu_usec_per_sec, l->memory_max,
+                                  l->job.memory_max));
+        TRY(sd_bus_message_open_container(m, 'a', "{sv}"));
+        for (size_t i = 0; l->has_more && i < ELEMENTSOF(keys); i++) {
                 const void *value = (const char *)l + keys[i].offset;
                 if (keys[i].type == 't')
-                        r = sd_bus_message_append(m, "{sv}", keys[i].key, "t", *(const uint64_t *)value);
+                        TRY(sd_bus_message_append(m, "{sv}", keys[i].key, "t", *(const uint64_t *)value));
                 else
-                        r = sd_bus_message_append(m, "{sv}", keys[i].key, "u", *(const uint32_t *)value);
+                        TRY(sd_bus_message_append(m, "{sv}", keys[i].key, "u", *(const uint32_t *)value));
         }
-        return r < 0 ? r : sd_bus_message_close_container(m);
+        return sd_bus_message_close_container(m);
 }
 
 static int read_key(sd_bus_message *m, const char *key, void *userdata) {

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/messages-parts.h"
 
 #define ORDER_FIELDS LINK_ID_SIGNATURE "yuaayayaayasa(say)tttuasasaqttsssuayb"
@@ -166,23 +168,24 @@ int start_order_append(sd_bus_message *m, const struct start_order *o) {
         int r = start_order_check(o);
         if (r < 0)
                 return r;
-        if ((r = sd_bus_message_open_container(m, 'r', ORDER_FIELDS)) < 0 ||
-            (r = executor_id_append(m, &o->id)) < 0 ||
-            (r = sd_bus_message_append(m, "yu", (uint8_t)o->kind, o->uid)) < 0 ||
-            (r = append_byte_strings(m, o->argv)) < 0 || (r = link_append_byte_string(m, o->cwd)) < 0 ||
-            (r = append_byte_strings(m, o->env)) < 0 ||
-            (r = sd_bus_message_append_strv(m, o->identity)) < 0 || (r = append_secrets(m, o)) < 0 ||
-            (r = sd_bus_message_append(m, "tttu", o->cpu_usec_per_sec, o->memory_max, o->job_memory_max,
-                                       o->tasks_max)) < 0 ||
-            (r = sd_bus_message_append_strv(m, o->gpus)) < 0 ||
-            (r = sd_bus_message_append_strv(m, o->visible_gpus)) < 0 ||
-            (r = sd_bus_message_append_array(m, 'q', o->ports, o->n_ports * sizeof *o->ports)) < 0 ||
-            (r = sd_bus_message_append(m, "ttsssu", o->runtime_max_usec, o->grace_usec,
-                                       on_partition_to_string(o->on_partition), o->bundle,
-                                       ack_mode_to_string(o->ack), o->pipe_size)) < 0 ||
-            (r = link_append_byte_string(m, o->output)) < 0 ||
-            (r = sd_bus_message_append(m, "b", (int)o->new_privileges)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'r', ORDER_FIELDS));
+        TRY(executor_id_append(m, &o->id));
+        TRY(sd_bus_message_append(m, "yu", (uint8_t)o->kind, o->uid));
+        TRY(append_byte_strings(m, o->argv));
+        TRY(link_append_byte_string(m, o->cwd));
+        TRY(append_byte_strings(m, o->env));
+        TRY(sd_bus_message_append_strv(m, o->identity));
+        TRY(append_secrets(m, o));
+        TRY(sd_bus_message_append(m, "tttu", o->cpu_usec_per_sec, o->memory_max, o->job_memory_max,
+                                  o->tasks_max));
+        TRY(sd_bus_message_append_strv(m, o->gpus));
+        TRY(sd_bus_message_append_strv(m, o->visible_gpus));
+        TRY(sd_bus_message_append_array(m, 'q', o->ports, o->n_ports * sizeof *o->ports));
+        TRY(sd_bus_message_append(m, "ttsssu", o->runtime_max_usec, o->grace_usec,
+                                  on_partition_to_string(o->on_partition), o->bundle,
+                                  ack_mode_to_string(o->ack), o->pipe_size));
+        TRY(link_append_byte_string(m, o->output));
+        TRY(sd_bus_message_append(m, "b", (int)o->new_privileges));
         return sd_bus_message_close_container(m);
 }
 
@@ -364,8 +367,7 @@ int start_order_read(sd_bus_message *m, struct start_order *ret) {
         int r = sd_bus_message_enter_container(m, 'r', ORDER_FIELDS);
         if (r <= 0)
                 return r < 0 ? link_bad(r) : 0;
-        if ((r = start_order_read_fields(m, &o)) < 0)
-                return r;
+        TRY(start_order_read_fields(m, &o));
         if ((r = sd_bus_message_exit_container(m)) < 0)
                 return link_bad(r);
         *ret = o;
@@ -390,9 +392,8 @@ int rendezvous_order_append(sd_bus_message *m, const struct rendezvous_order *o)
         int r = rendezvous_order_check(o);
         if (r < 0)
                 return r;
-        if ((r = sd_bus_message_append(m, "tu", o->epoch, o->signal)) < 0 ||
-            (r = append_byte_strings(m, o->env)) < 0)
-                return r;
+        TRY(sd_bus_message_append(m, "tu", o->epoch, o->signal));
+        TRY(append_byte_strings(m, o->env));
         return link_append_extra_empty(m);
 }
 

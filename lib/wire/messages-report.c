@@ -5,6 +5,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages-parts.h"
 #include "lib/wire/skip.h"
 
@@ -19,15 +20,11 @@ int welcome_append(sd_bus_message *m, const struct welcome *w) {
         int r = sd_bus_message_open_container(m, 'r', "qqsayttttt");
         if (r < 0)
                 return r;
-        if ((r = sd_bus_message_append(m, "qq", w->major, w->minor)) < 0)
-                return r;
-        if ((r = link_append_text(m, w->build, LINK_TEXT_MAX)) < 0)
-                return r;
-        if ((r = link_append_id128(m, w->cluster)) < 0)
-                return r;
-        if ((r = sd_bus_message_append(m, "ttttt", w->term, w->epoch, w->heartbeat_usec, w->lost_usec,
-                                       w->spread_usec)) < 0)
-                return r;
+        TRY(sd_bus_message_append(m, "qq", w->major, w->minor));
+        TRY(link_append_text(m, w->build, LINK_TEXT_MAX));
+        TRY(link_append_id128(m, w->cluster));
+        TRY(sd_bus_message_append(m, "ttttt", w->term, w->epoch, w->heartbeat_usec, w->lost_usec,
+                                  w->spread_usec));
         return sd_bus_message_close_container(m);
 }
 
@@ -71,8 +68,7 @@ int welcome_read(sd_bus_message *m, struct welcome *ret) {
         int r = sd_bus_message_enter_container(m, 'r', "qqsayttttt");
         if (r <= 0)
                 return r < 0 ? link_bad(r) : 0;
-        if ((r = welcome_read_fields(m, &w)) < 0)
-                return r;
+        TRY(welcome_read_fields(m, &w));
         if ((r = sd_bus_message_exit_container(m)) < 0)
                 return link_bad(r);
         *ret = w;
@@ -114,12 +110,9 @@ static int address_append(sd_bus_message *m, const struct addr *a) {
         int r = sd_bus_message_open_container(m, 'r', "yayq");
         if (r < 0)
                 return r;
-        if ((r = sd_bus_message_append(m, "y", a->family == AF_INET ? 4 : a->family == AF_INET6 ? 6 : 0)) < 0)
-                return r;
-        if ((r = sd_bus_message_append_array(m, 'y', a->bytes, address_size(a->family))) < 0)
-                return r;
-        if ((r = sd_bus_message_append(m, "q", a->port)) < 0)
-                return r;
+        TRY(sd_bus_message_append(m, "y", a->family == AF_INET ? 4 : a->family == AF_INET6 ? 6 : 0));
+        TRY(sd_bus_message_append_array(m, 'y', a->bytes, address_size(a->family)));
+        TRY(sd_bus_message_append(m, "q", a->port));
         return sd_bus_message_close_container(m);
 }
 
@@ -158,13 +151,12 @@ static int gpus_append(sd_bus_message *m, const struct inventory *i) {
                 const struct gpu_info *g = &i->gpus[n];
                 if (!g->uuid || g->uuid[0] == '\0')
                         return -EINVAL;
-                if ((r = sd_bus_message_open_container(m, 'r', "ssts")) < 0 ||
-                    (r = link_append_text(m, g->uuid, LINK_GPU_NAME_MAX)) < 0 ||
-                    (r = link_append_text(m, g->model, LINK_TEXT_MAX)) < 0 ||
-                    (r = sd_bus_message_append(m, "t", g->memory)) < 0 ||
-                    (r = link_append_text(m, g->nodes, LINK_TEXT_MAX)) < 0 ||
-                    (r = sd_bus_message_close_container(m)) < 0)
-                        return r;
+                TRY(sd_bus_message_open_container(m, 'r', "ssts"));
+                TRY(link_append_text(m, g->uuid, LINK_GPU_NAME_MAX));
+                TRY(link_append_text(m, g->model, LINK_TEXT_MAX));
+                TRY(sd_bus_message_append(m, "t", g->memory));
+                TRY(link_append_text(m, g->nodes, LINK_TEXT_MAX));
+                TRY(sd_bus_message_close_container(m));
         }
         return sd_bus_message_close_container(m);
 }
@@ -225,14 +217,14 @@ int inventory_append(sd_bus_message *m, const struct inventory *i) {
         int r = sd_bus_message_open_container(m, 'r', "sssuta(ssts)qqbb(yayq)");
         if (r < 0)
                 return r;
-        if ((r = link_append_text(m, i->hostname, HOSTNAME_TEXT_MAX)) < 0 ||
-            (r = link_append_text(m, i->kernel, LINK_TEXT_MAX)) < 0 ||
-            (r = link_append_text(m, i->os, LINK_TEXT_MAX)) < 0 ||
-            (r = sd_bus_message_append(m, "ut", i->cpus, i->memory)) < 0 || (r = gpus_append(m, i)) < 0 ||
-            (r = sd_bus_message_append(m, "qqbb", i->port_first, i->port_last, (int)i->allow_root,
-                                       (int)i->controllers)) < 0 ||
-            (r = address_append(m, &i->address)) < 0)
-                return r;
+        TRY(link_append_text(m, i->hostname, HOSTNAME_TEXT_MAX));
+        TRY(link_append_text(m, i->kernel, LINK_TEXT_MAX));
+        TRY(link_append_text(m, i->os, LINK_TEXT_MAX));
+        TRY(sd_bus_message_append(m, "ut", i->cpus, i->memory));
+        TRY(gpus_append(m, i));
+        TRY(sd_bus_message_append(m, "qqbb", i->port_first, i->port_last, (int)i->allow_root,
+                                  (int)i->controllers));
+        TRY(address_append(m, &i->address));
         return sd_bus_message_close_container(m);
 }
 
@@ -256,8 +248,7 @@ int inventory_read(sd_bus_message *m, struct inventory *ret) {
         int r = sd_bus_message_enter_container(m, 'r', "sssuta(ssts)qqbb(yayq)");
         if (r <= 0)
                 return r < 0 ? link_bad(r) : 0;
-        if ((r = inventory_read_fields(m, &i)) < 0)
-                return r;
+        TRY(inventory_read_fields(m, &i));
         if ((r = sd_bus_message_exit_container(m)) < 0)
                 return link_bad(r);
         *ret = i;
@@ -271,12 +262,11 @@ int unit_report_append(sd_bus_message *m, const struct unit_report *u) {
         const char *state = unit_state_to_string(u->state);
         if (!state)
                 return -EINVAL;
-        int r;
-        if ((r = sd_bus_message_open_container(m, 'r', LINK_ID_SIGNATURE "saytb")) < 0 ||
-            (r = executor_id_append(m, &u->id)) < 0 || (r = sd_bus_message_append(m, "s", state)) < 0 ||
-            (r = link_append_id128(m, u->invocation)) < 0 ||
-            (r = sd_bus_message_append(m, "tb", u->started_real, (int)u->stop_requested)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'r', LINK_ID_SIGNATURE "saytb"));
+        TRY(executor_id_append(m, &u->id));
+        TRY(sd_bus_message_append(m, "s", state));
+        TRY(link_append_id128(m, u->invocation));
+        TRY(sd_bus_message_append(m, "tb", u->started_real, (int)u->stop_requested));
         return sd_bus_message_close_container(m);
 }
 
@@ -316,16 +306,15 @@ int unit_report_read(sd_bus_message *m, struct unit_report *ret) {
 int exit_report_append(sd_bus_message *m, const struct exit_report *e) {
         if (e->result[0] == '\0')
                 return -EINVAL;
-        int r;
-        if ((r = sd_bus_message_open_container(m, 'r', LINK_ID_SIGNATURE "ayssibbttttttts")) < 0 ||
-            (r = executor_id_append(m, &e->id)) < 0 || (r = link_append_id128(m, e->invocation)) < 0 ||
-            (r = link_append_text(m, e->result, sizeof e->result - 1)) < 0 ||
-            (r = link_append_text(m, e->code, sizeof e->code - 1)) < 0 ||
-            (r = sd_bus_message_append(m, "ibbttttttt", e->status, (int)e->stop_requested, (int)e->stop_local,
-                                       e->started_real, e->ended_real, e->memory_peak, e->cpu_usec,
-                                       e->io_read, e->io_write, e->oom_kills)) < 0 ||
-            (r = link_append_text(m, e->detail, LINK_TEXT_MAX)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(m, 'r', LINK_ID_SIGNATURE "ayssibbttttttts"));
+        TRY(executor_id_append(m, &e->id));
+        TRY(link_append_id128(m, e->invocation));
+        TRY(link_append_text(m, e->result, sizeof e->result - 1));
+        TRY(link_append_text(m, e->code, sizeof e->code - 1));
+        TRY(sd_bus_message_append(m, "ibbttttttt", e->status, (int)e->stop_requested, (int)e->stop_local,
+                                  e->started_real, e->ended_real, e->memory_peak, e->cpu_usec, e->io_read,
+                                  e->io_write, e->oom_kills));
+        TRY(link_append_text(m, e->detail, LINK_TEXT_MAX));
         return sd_bus_message_close_container(m);
 }
 

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/skip.h"
 
 int link_bad(int r) {

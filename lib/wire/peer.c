@@ -9,6 +9,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages.h"
 #include "lib/wire/peer-internal.h"
 #include "lib/wire/pump.h"
@@ -94,7 +95,7 @@ static void leave_bus(struct peer *p) {
 }
 
 /* Calls ended from the next turn of the loop. */
-static void finish(struct peer *p) {
+static void finish_peer(struct peer *p) {
         if (p->state >= PEER_ENDING)
                 return;
         p->state = PEER_ENDING;
@@ -115,7 +116,7 @@ static int set_timer(struct peer *p, uint64_t usec, sd_event_time_handler_t hand
 }
 
 static int on_time_up(sd_event_source *s, uint64_t usec, void *userdata) {
-        finish(userdata);
+        finish_peer(userdata);
         return 0;
 }
 
@@ -123,26 +124,26 @@ static void set_end(struct peer *p, int error, const char *why) {
         p->end = (struct peer_end){ .error = error, .why = why };
 }
 
-static void deliver(struct peer *p);
+static void deliver_end(struct peer *p);
 
 /* The network side is over: what has come goes to the bus, then its end of file. Without a bus nothing is
  * left to do. */
-static void drain(struct peer *p) {
+static void drain_rings(struct peer *p) {
         close_socket(p);
         p->again = source_gone(p->again);
         if (!p->bus || set_timer(p, DRAIN_USEC, on_time_up) < 0) {
-                finish(p);
+                finish_peer(p);
                 return;
         }
         p->state = PEER_DRAINING;
-        deliver(p);
+        deliver_end(p);
 }
 
-static void fail(struct peer *p, int error, const char *why) {
+static void fail_peer(struct peer *p, int error, const char *why) {
         if (p->state >= PEER_DRAINING)
                 return;
         set_end(p, error, why);
-        drain(p);
+        drain_rings(p);
 }
 
 /* Before the connection runs: an alert that we sent is lost if the socket is closed while input is unread
@@ -152,7 +153,7 @@ static void linger(struct peer *p, int error, const char *why) {
         (void)shutdown(p->fd, SHUT_WR);
         if (set_timer(p, LINGER_USEC, on_time_up) < 0 ||
             sd_event_source_set_io_events(p->socket_source, EPOLLIN) < 0)
-                finish(p);
+                finish_peer(p);
         else
                 p->state = PEER_LINGERING;
 }
@@ -165,7 +166,7 @@ static void step_lingering(struct peer *p) {
                         break;
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        finish(p);
+        finish_peer(p);
 }
 
 /* ---- the pump ---- */
@@ -179,11 +180,11 @@ static void check_stall(struct peer *p) {
         if (p->state != PEER_RUNNING || !ring_full(&p->pump.out))
                 return;
         if (sd_bus_get_n_queued_write(p->bus, &waiting) >= 0 && waiting > QUEUED_MESSAGES_MAX) {
-                fail(p, -ENOBUFS, "stalled: it does not take what is sent to it");
+                fail_peer(p, -ENOBUFS, "stalled: it does not take what is sent to it");
                 return;
         }
         if (!p->timer && set_timer(p, STALL_CHECK_USEC, on_stall_check) < 0)
-                fail(p, -ENOMEM, "out of memory");
+                fail_peer(p, -ENOMEM, "out of memory");
 }
 
 static void watch_bus(struct peer *p);
@@ -192,19 +193,19 @@ static void watch_bus(struct peer *p);
  * anew in each, which would tell of everything that still waits, so that a thousand waiting connections would
  * cost a thousand steps for each of them (measured: 2,000 agents that came at once did not get in within a
  * minute). The pump and the bus remember what they have not read to its end. */
-static void watch(sd_event_source *s, unsigned *watched, unsigned events) {
+static void watch_events(sd_event_source *s, unsigned *watched, unsigned events) {
         events |= EPOLLET;
         if (*watched != events && sd_event_source_set_io_events(s, events) >= 0)
                 *watched = events;
 }
 
 /* One wake-up of either side runs both. */
-static void pump(struct peer *p, bool socket_readable, bool pair_readable) {
+static void pump_peer(struct peer *p, bool socket_readable, bool pair_readable) {
         p->pump.socket_readable |= socket_readable;
         p->pump.pair_readable |= pair_readable;
         int r = pump_run(&p->pump);
         if (r < 0) {
-                fail(p, p->pump.end.error, p->pump.end.why);
+                fail_peer(p, p->pump.end.error, p->pump.end.why);
                 return;
         }
         if (r > 0)
@@ -212,34 +213,34 @@ static void pump(struct peer *p, bool socket_readable, bool pair_readable) {
         check_stall(p);
         if (p->state != PEER_RUNNING)
                 return;
-        watch(p->pair_source, &p->pair_events, pump_pair_events(&p->pump));
+        watch_events(p->pair_source, &p->pair_events, pump_pair_events(&p->pump));
         watch_bus(p);
 }
 
 /* Draining: only towards the bus. */
-static void deliver(struct peer *p) {
+static void deliver_end(struct peer *p) {
         pump_deliver(&p->pump);
-        watch(p->pair_source, &p->pair_events, ring_size(&p->pump.in) > 0 ? EPOLLOUT : 0u);
+        watch_events(p->pair_source, &p->pair_events, ring_size(&p->pump.in) > 0 ? EPOLLOUT : 0u);
 }
 
 static int on_stall_check(sd_event_source *s, uint64_t usec, void *userdata) {
         struct peer *p = userdata;
         p->timer = source_gone(p->timer);
-        pump(p, false, true);
+        pump_peer(p, false, true);
         return 0;
 }
 
 static int on_again(sd_event_source *s, void *userdata) {
-        pump(userdata, false, false);
+        pump_peer(userdata, false, false);
         return 0;
 }
 
 static int on_pair(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         struct peer *p = userdata;
         if (p->state == PEER_DRAINING)
-                deliver(p);
+                deliver_end(p);
         else
-                pump(p, false, revents & ~(uint32_t)EPOLLOUT);
+                pump_peer(p, false, revents & ~(uint32_t)EPOLLOUT);
         return 0;
 }
 
@@ -263,7 +264,7 @@ static void watch_bus(struct peer *p) {
                 return;
         events = sd_bus_get_events(p->bus);
         if (events >= 0)
-                watch(p->bus_source, &p->bus_events, EPOLLIN | (events & POLLOUT ? EPOLLOUT : 0u));
+                watch_events(p->bus_source, &p->bus_events, EPOLLIN | (events & POLLOUT ? EPOLLOUT : 0u));
         if (events < 0 || (sd_bus_get_timeout(p->bus, &due) > 0 && due <= now_monotonic()))
                 (void)sd_event_source_set_enabled(p->bus_again, SD_EVENT_ONESHOT);
 }
@@ -279,7 +280,7 @@ static void run_bus(struct peer *p) {
         if (r > 0)
                 (void)sd_event_source_set_enabled(p->bus_again, SD_EVENT_ONESHOT);
         else if (r < 0) { /* it is closed, and has said so to all but us */
-                finish(p);
+                finish_peer(p);
                 return;
         }
         watch_bus(p);
@@ -316,7 +317,7 @@ void peer_hold(struct peer *p, bool hold) {
         if (!p->bus_source)
                 return;
         if (hold)
-                watch(p->bus_source, &p->bus_events, 0);
+                watch_events(p->bus_source, &p->bus_events, 0);
         else
                 (void)sd_event_source_set_enabled(p->bus_again, SD_EVENT_ONESHOT);
 }
@@ -328,7 +329,7 @@ static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *erro
                 set_end(p, -EPROTO, "it does not speak D-Bus");
                 tls_goodbye(p->tls);
         }
-        finish(p);
+        finish_peer(p);
         return 0;
 }
 
@@ -339,22 +340,21 @@ static int make_bus(struct peer *p) {
         _cleanup_close_ int bus_end = fds[1];
         p->pump.pair_fd = fds[0];
         int r;
-        if ((r = sd_bus_new(&p->bus)) < 0 || (r = sd_bus_set_fd(p->bus, bus_end, bus_end)) < 0)
-                return r;
+        TRY(sd_bus_new(&p->bus));
+        TRY(sd_bus_set_fd(p->bus, bus_end, bus_end));
         p->bus_fd = TAKE_FD(bus_end);
-        if ((r = sd_bus_set_anonymous(p->bus, true)) < 0 || (r = sd_bus_set_trusted(p->bus, true)) < 0 ||
-            (r = sd_bus_negotiate_fds(p->bus, false)) < 0)
-                return r;
+        TRY(sd_bus_set_anonymous(p->bus, true));
+        TRY(sd_bus_set_trusted(p->bus, true));
+        TRY(sd_bus_negotiate_fds(p->bus, false));
         if (p->options.server) {
                 sd_id128_t id;
-                if ((r = sd_id128_randomize(&id)) < 0 || (r = sd_bus_set_server(p->bus, true, id)) < 0)
-                        return r;
+                TRY(sd_id128_randomize(&id));
+                TRY(sd_bus_set_server(p->bus, true, id));
         }
-        if ((r = sd_bus_start(p->bus)) < 0 ||
-            (r = sd_bus_match_signal(p->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
-                                     "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, p)) < 0 ||
-            (r = serve_bus(p)) < 0)
-                return r;
+        TRY(sd_bus_start(p->bus));
+        TRY(sd_bus_match_signal(p->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                                "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, p));
+        TRY(serve_bus(p));
         if ((r = sd_event_add_io(p->event, &p->pair_source, p->pump.pair_fd, EPOLLIN, on_pair, p)) < 0)
                 return r;
         /* Behind the bus: what it says to all that it has read goes out together, in one TLS record and one
@@ -416,7 +416,7 @@ static void step_connecting(struct peer *p) {
                 error = errno;
         if (error != 0) {
                 const char *why = strerrordesc_np(error);
-                fail(p, -error, why ? why : "cannot connect");
+                fail_peer(p, -error, why ? why : "cannot connect");
                 return;
         }
         learn_address(p);
@@ -451,9 +451,9 @@ static void step_handshake(struct peer *p) {
         const uint8_t accepted = ACCEPTED_BYTE;
         ssize_t n = tls_send(p->tls, &accepted, 1);
         if (n <= 0)
-                fail(p, -ECONNRESET, n < 0 ? p->tls->end.why : "connection lost");
+                fail_peer(p, -ECONNRESET, n < 0 ? p->tls->end.why : "connection lost");
         else
-                pump(p, true, true);
+                pump_peer(p, true, true);
 }
 
 static void step_accepting(struct peer *p) {
@@ -462,11 +462,11 @@ static void step_accepting(struct peer *p) {
         if (n == 0)
                 return;
         if (n < 0)
-                fail(p, p->tls->end.error < 0 ? p->tls->end.error : -ECONNRESET, p->tls->end.why);
+                fail_peer(p, p->tls->end.error < 0 ? p->tls->end.error : -ECONNRESET, p->tls->end.why);
         else if (b != ACCEPTED_BYTE)
-                fail(p, -EPROTO, "it does not speak " TLS_LINK);
+                fail_peer(p, -EPROTO, "it does not speak " TLS_LINK);
         else if (start_running(p) == 0)
-                pump(p, true, true);
+                pump_peer(p, true, true);
 }
 
 static int on_socket(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
@@ -482,7 +482,7 @@ static int on_socket(sd_event_source *s, int fd, uint32_t revents, void *userdat
                 break;
         case PEER_RUNNING:
                 p->pump.socket_ended |= revents & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
-                pump(p, revents & ~(uint32_t)EPOLLOUT, false);
+                pump_peer(p, revents & ~(uint32_t)EPOLLOUT, false);
                 break;
         case PEER_LINGERING:
                 step_lingering(p);
@@ -495,7 +495,7 @@ static int on_socket(sd_event_source *s, int fd, uint32_t revents, void *userdat
 
 static int on_handshake_late(sd_event_source *s, uint64_t usec, void *userdata) {
         struct peer *p = userdata;
-        fail(p, -ETIMEDOUT, p->state == PEER_CONNECTING ? "no answer" : "the handshake takes too long");
+        fail_peer(p, -ETIMEDOUT, p->state == PEER_CONNECTING ? "no answer" : "the handshake takes too long");
         return 0;
 }
 
@@ -610,7 +610,7 @@ void peer_close(struct peer *p, const char *why) {
         p->end_text = strdup(why);
         set_end(p, -ECONNABORTED, p->end_text ? p->end_text : "closed");
         tls_goodbye(p->tls);
-        drain(p);
+        drain_rings(p);
 }
 
 /* ---- properties ---- */

@@ -18,12 +18,12 @@ void pump_done(struct pump *p) {
         ring_done(&p->out);
 }
 
-static ssize_t fail(struct pump *p, int error, const char *why) {
+static ssize_t fail_pump(struct pump *p, int error, const char *why) {
         p->end = (struct peer_end){ .error = error, .why = why };
         return error < 0 ? error : -ECONNRESET;
 }
 
-/* The steps: bytes moved, or negative after fail(). */
+/* The steps: bytes moved, or negative after fail_pump(). */
 
 static ssize_t receive_some(struct pump *p) {
         uint8_t *buf;
@@ -31,19 +31,20 @@ static ssize_t receive_some(struct pump *p) {
         if (!p->socket_readable && !tls_pending(p->tls))
                 return 0;
         if (ring_space(&p->in, &buf, &space) < 0)
-                return fail(p, -ENOMEM, "out of memory");
+                return fail_pump(p, -ENOMEM, "out of memory");
         if (space == 0)
                 return 0;
         ssize_t n = tls_receive(p->tls, buf, space);
         if (n < 0)
-                return fail(p, p->tls->end.error, p->tls->end.why);
+                return fail_pump(p, p->tls->end.error, p->tls->end.why);
         /* No edge tells of an end that came with the last bytes: that is read up to, not waited for. */
         if (!p->socket_ended && (n == 0 || (p->tls->drained && !tls_pending(p->tls))))
                 p->socket_readable = false;
         int r = p->bounded ? frame_watch_feed(&p->frames, buf, (size_t)n) : 0;
         if (r < 0)
-                return fail(p, r,
-                            r == -EMSGSIZE ? "a message is larger than allowed" : "it does not speak D-Bus");
+                return fail_pump(p, r,
+                                 r == -EMSGSIZE ? "a message is larger than allowed"
+                                                : "it does not speak D-Bus");
         ring_fill(&p->in, (size_t)n);
         return n;
 }
@@ -68,7 +69,7 @@ static ssize_t take_from_bus(struct pump *p) {
         if (!p->pair_readable)
                 return 0;
         if (ring_space(&p->out, &buf, &space) < 0)
-                return fail(p, -ENOMEM, "out of memory");
+                return fail_pump(p, -ENOMEM, "out of memory");
         if (space == 0)
                 return 0;
         ssize_t n = recv(p->pair_fd, buf, space, MSG_DONTWAIT);
@@ -85,7 +86,7 @@ static ssize_t send_some(struct pump *p) {
                 return 0;
         ssize_t n = tls_send(p->tls, p->out.data + p->out.begin, MIN(size, RECORD_MAX));
         if (n < 0)
-                return fail(p, p->tls->end.error, p->tls->end.why);
+                return fail_pump(p, p->tls->end.error, p->tls->end.why);
         ring_consume(&p->out, (size_t)n);
         return n;
 }

@@ -3,6 +3,7 @@
  * were consumed as have to be moved, so that every byte is moved at most once on average. */
 #include "lib/wire/ring.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,11 +47,13 @@ int ring_space(struct ring *r, uint8_t **ret, size_t *ret_size) {
 }
 
 void ring_fill(struct ring *r, size_t n) {
+        assert(n <= r->capacity - r->end);
         r->end += n;
         r->filled |= r->end == r->capacity;
 }
 
 void ring_consume(struct ring *r, size_t n) {
+        assert(n <= ring_size(r));
         r->begin += n;
         if (r->begin < r->end)
                 return;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 /* As they lie in the array, every number little-endian; the text and a NUL follow. An empty error has
  * neither. */
@@ -31,8 +31,8 @@ static void numbers_swap(uint64_t *n, size_t count) {
 }
 
 /* Puts a head and a text with its NUL at the end of what is used. */
-static int put(uint8_t *buf, size_t size, size_t *used, const void *head, size_t head_size, const char *text,
-               size_t text_size) {
+static int put_entry(uint8_t *buf, size_t size, size_t *used, const void *head, size_t head_size,
+                     const char *text, size_t text_size) {
         uint8_t *to = buf + *used;
 
         if (*used > size || size - *used < head_size + text_size)
@@ -65,7 +65,7 @@ static bool text_fits(const uint8_t *buf, size_t size, size_t head_size, size_t 
                buf[head_size + text_size] == 0 && !memchr(buf + head_size, 0, text_size);
 }
 
-static void advance(const uint8_t **buf, size_t *size, size_t n) {
+static void advance_bytes(const uint8_t **buf, size_t *size, size_t n) {
         *buf += n;
         *size -= n;
 }
@@ -84,7 +84,7 @@ int task_grant_write(const struct task_grant *g, uint8_t *buf, size_t size, size
         if (path == 0 || path > TASK_PATH_MAX)
                 return -EINVAL;
         numbers_swap(w.numbers, ELEMENTSOF(w.numbers));
-        return put(buf, size, used, &w, sizeof(w), g->path, path + 1);
+        return put_entry(buf, size, used, &w, sizeof(w), g->path, path + 1);
 }
 
 int task_grant_next(const uint8_t **buf, size_t *size, struct task_grant *ret) {
@@ -112,7 +112,7 @@ int task_grant_next(const uint8_t **buf, size_t *size, struct task_grant *ret) {
                                  .path = (const char *)*buf + sizeof(w) };
         if (g.task == 0 || g.end < g.start || g.offset < g.start)
                 return -EBADMSG;
-        advance(buf, size, sizeof(w) + path + 1);
+        advance_bytes(buf, size, sizeof(w) + path + 1);
         *ret = g;
         return 1;
 }
@@ -157,7 +157,7 @@ int task_progress_write(const struct task_progress *p, uint8_t *buf, size_t size
                                     htole32(p->state),
                                     htole32((uint32_t)error) };
         numbers_swap(w.numbers, ELEMENTSOF(w.numbers));
-        return put(buf, size, used, &w, sizeof(w), line, error > 0 ? error + 1 : 0);
+        return put_entry(buf, size, used, &w, sizeof(w), line, error > 0 ? error + 1 : 0);
 }
 
 int task_progress_next(const uint8_t **buf, size_t *size, struct task_progress *ret) {
@@ -184,7 +184,7 @@ int task_progress_next(const uint8_t **buf, size_t *size, struct task_progress *
                                     .error = error > 0 ? (const char *)*buf + sizeof(w) : "" };
         if (p.task == 0 || p.acked > p.read || state >= _TASK_STATE_MAX)
                 return -EBADMSG;
-        advance(buf, size, sizeof(w) + (error > 0 ? error + 1 : 0));
+        advance_bytes(buf, size, sizeof(w) + (error > 0 ? error + 1 : 0));
         *ret = p;
         return 1;
 }
@@ -200,7 +200,7 @@ int scan_entry_write(const struct scan_entry *e, uint8_t *buf, size_t size, size
         if (path == 0 || path > TASK_PATH_MAX)
                 return -EINVAL;
         numbers_swap(w.numbers, ELEMENTSOF(w.numbers));
-        return put(buf, size, used, &w, sizeof(w), e->path, path + 1);
+        return put_entry(buf, size, used, &w, sizeof(w), e->path, path + 1);
 }
 
 int scan_entry_next(const uint8_t **buf, size_t *size, struct scan_entry *ret) {
@@ -220,6 +220,6 @@ int scan_entry_next(const uint8_t **buf, size_t *size, struct scan_entry *ret) {
                                     .first = w.numbers[3],
                                     .last = w.numbers[4],
                                     .batch = w.numbers[5] };
-        advance(buf, size, sizeof(w) + path + 1);
+        advance_bytes(buf, size, sizeof(w) + path + 1);
         return 1;
 }

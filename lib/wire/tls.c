@@ -12,7 +12,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/wire/authority.h"
 
 #define PRIORITY                                                                                             \
@@ -140,7 +140,7 @@ static const struct {
         { GNUTLS_A_PROTOCOL_VERSION, -EPROTONOSUPPORT, "the other side does not speak TLS 1.3" },
 };
 
-static int fail(struct tls *t, int error, const char *why) {
+static int fail_session(struct tls *t, int error, const char *why) {
         t->end = (struct peer_end){ .error = error, .why = why };
         return error < 0 ? error : -ECONNRESET;
 }
@@ -149,9 +149,9 @@ static int fail_alert(struct tls *t) {
         gnutls_alert_description_t a = gnutls_alert_get(t->session);
         for (size_t i = 0; i < ELEMENTSOF(alerts); i++)
                 if (alerts[i].alert == a)
-                        return fail(t, alerts[i].error, alerts[i].why);
+                        return fail_session(t, alerts[i].error, alerts[i].why);
         const char *name = gnutls_alert_get_name(a);
-        return fail(t, -ECONNABORTED, name ? name : "TLS alert of the other side");
+        return fail_session(t, -ECONNABORTED, name ? name : "TLS alert of the other side");
 }
 
 /* What a GnuTLS error means for the connection. */
@@ -163,34 +163,35 @@ static int fail_tls(struct tls *t, int r) {
         case GNUTLS_E_PREMATURE_TERMINATION:
                 /* Somebody who looked whether the port is open. */
                 if (t->received == 0 && (t->side == TLS_SERVER || t->side == TLS_SERVER_BOTH))
-                        return fail(t, 0, "closed before anything was said");
-                return fail(t, -ECONNRESET, "connection lost");
+                        return fail_session(t, 0, "closed before anything was said");
+                return fail_session(t, -ECONNRESET, "connection lost");
         case GNUTLS_E_PULL_ERROR:
         case GNUTLS_E_PUSH_ERROR:
                 if (t->io_error == EMSGSIZE)
-                        return fail(t, -EMSGSIZE, "sent too much before it was known");
+                        return fail_session(t, -EMSGSIZE, "sent too much before it was known");
                 text = strerrordesc_np(t->io_error);
-                return fail(t, t->io_error > 0 ? -t->io_error : -EIO, text ? text : "connection failed");
+                return fail_session(t, t->io_error > 0 ? -t->io_error : -EIO,
+                                    text ? text : "connection failed");
         case GNUTLS_E_MEMORY_ERROR:
-                return fail(t, -ENOMEM, "out of memory");
+                return fail_session(t, -ENOMEM, "out of memory");
         case GNUTLS_E_NO_APPLICATION_PROTOCOL:
-                return fail(t, -EPROTONOSUPPORT, "it does not speak " TLS_LINK);
+                return fail_session(t, -EPROTONOSUPPORT, "it does not speak " TLS_LINK);
         case GNUTLS_E_UNSUPPORTED_VERSION_PACKET:
         case GNUTLS_E_UNEXPECTED_PACKET_LENGTH:
         case GNUTLS_E_RECORD_OVERFLOW:
         case GNUTLS_E_UNEXPECTED_PACKET:
-                return fail(t, -EPROTO, "it does not speak TLS 1.3");
+                return fail_session(t, -EPROTO, "it does not speak TLS 1.3");
         default:
                 text = gnutls_strerror(r);
-                return fail(t, -EPROTO, text ? text : "TLS error");
+                return fail_session(t, -EPROTO, text ? text : "TLS error");
         }
 }
 
-static int refuse(struct tls *t, gnutls_alert_description_t alert, int error, const char *why) {
+static int refuse_peer(struct tls *t, gnutls_alert_description_t alert, int error, const char *why) {
         if (!t->alerted)
                 (void)gnutls_alert_send(t->session, GNUTLS_AL_FATAL, alert);
         t->alerted = true;
-        return fail(t, error, why);
+        return fail_session(t, error, why);
 }
 
 /* ---- verification ---- */
@@ -217,10 +218,11 @@ static int verify_chain(struct tls *t) {
         unsigned status = 0;
         int r = gnutls_certificate_verify_peers2(t->session, &status);
         if (r < 0)
-                return refuse(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED, "certificate not readable");
+                return refuse_peer(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED, "certificate not readable");
         for (size_t i = 0; status != 0 && i < ELEMENTSOF(chain_faults); i++)
                 if (status & chain_faults[i].status)
-                        return refuse(t, chain_faults[i].alert, chain_faults[i].error, chain_faults[i].why);
+                        return refuse_peer(t, chain_faults[i].alert, chain_faults[i].error,
+                                           chain_faults[i].why);
         return 0;
 }
 
@@ -248,8 +250,8 @@ static int read_identity(struct tls *t, gnutls_x509_crt_t crt) {
         size_t size = sizeof cn, serial_size = sizeof serial;
         if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, cn, &size) < 0 ||
             strlen(cn) != size || gnutls_x509_crt_get_serial(crt, serial, &serial_size) < 0)
-                return refuse(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED,
-                              "certificate without a usable name");
+                return refuse_peer(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED,
+                                   "certificate without a usable name");
         memcpy(t->name, cn, size + 1);
         for (size_t i = 0; i < serial_size; i++)
                 (void)snprintf(t->serial_hex + 2 * i, 3, "%02x", serial[i]);
@@ -262,27 +264,28 @@ static int verify(struct tls *t) {
         unsigned n = 0;
         const gnutls_datum_t *list = gnutls_certificate_get_peers(t->session, &n);
         if (!list || n == 0)
-                return refuse(t, GNUTLS_A_CERTIFICATE_REQUIRED, -EKEYREJECTED, "no certificate");
+                return refuse_peer(t, GNUTLS_A_CERTIFICATE_REQUIRED, -EKEYREJECTED, "no certificate");
         int r = verify_chain(t);
         if (r < 0)
                 return r;
         if (gnutls_x509_crt_init(&crt) < 0 || gnutls_x509_crt_import(crt, &list[0], GNUTLS_X509_FMT_DER) < 0)
-                return refuse(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED, "certificate not readable");
+                return refuse_peer(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED, "certificate not readable");
         if ((r = read_identity(t, crt)) < 0)
                 return r;
         const char *purpose = e->role == PEER_MASTER ? GNUTLS_KP_TLS_WWW_SERVER : GNUTLS_KP_TLS_WWW_CLIENT;
         if (!purpose_is(crt, purpose) || !role_name_matches(e->role, t->name))
-                return refuse(t, GNUTLS_A_UNSUPPORTED_CERTIFICATE, -EKEYREJECTED,
-                              e->role == PEER_MASTER ? "not masterd's certificate"
-                                                     : "not a node's certificate");
+                return refuse_peer(t, GNUTLS_A_UNSUPPORTED_CERTIFICATE, -EKEYREJECTED,
+                                   e->role == PEER_MASTER ? "not masterd's certificate"
+                                                          : "not a node's certificate");
         if (e->name && strcmp(e->name, t->name) != 0)
-                return refuse(t, GNUTLS_A_CERTIFICATE_UNKNOWN, -EKEYREJECTED, "certificate of another name");
+                return refuse_peer(t, GNUTLS_A_CERTIFICATE_UNKNOWN, -EKEYREJECTED,
+                                   "certificate of another name");
         const char *why = e->check ? e->check(t->name, t->serial_hex, e->userdata) : NULL;
         if (why)
-                return refuse(t,
-                              why == peer_removed ? GNUTLS_A_CERTIFICATE_UNOBTAINABLE
-                                                  : GNUTLS_A_CERTIFICATE_REVOKED,
-                              -EKEYREVOKED, why);
+                return refuse_peer(t,
+                                   why == peer_removed ? GNUTLS_A_CERTIFICATE_UNOBTAINABLE
+                                                       : GNUTLS_A_CERTIFICATE_REVOKED,
+                                   -EKEYREVOKED, why);
         t->verified = true;
         return 0;
 }
@@ -316,30 +319,31 @@ int tls_verify_by_fingerprint(struct tls *t, const uint8_t fingerprint[static 32
         unsigned n = 0, status = 0;
         int r = find_ca(t, fingerprint, &ca);
         if (r == -ENOMEM)
-                return fail(t, r, "out of memory");
+                return fail_session(t, r, "out of memory");
         if (r < 0)
-                return refuse(t, GNUTLS_A_UNKNOWN_CA, r, other_cluster);
+                return refuse_peer(t, GNUTLS_A_UNKNOWN_CA, r, other_cluster);
         const gnutls_datum_t *list = gnutls_certificate_get_peers(t->session, &n);
         if (gnutls_x509_crt_init(&leaf) < 0 || gnutls_x509_trust_list_init(&trust, 0) < 0 ||
             gnutls_x509_trust_list_add_cas(trust, &ca, 1, 0) != 1)
-                return fail(t, -ENOMEM, "out of memory");
+                return fail_session(t, -ENOMEM, "out of memory");
         if (gnutls_x509_crt_import(leaf, &list[0], GNUTLS_X509_FMT_DER) < 0 ||
             gnutls_x509_trust_list_verify_crt(trust, &leaf, 1, 0, &status, NULL) < 0)
-                return refuse(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED, "certificate not readable");
+                return refuse_peer(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED, "certificate not readable");
         for (size_t i = 0; status != 0 && i < ELEMENTSOF(chain_faults); i++)
                 if (status & chain_faults[i].status)
-                        return refuse(t, chain_faults[i].alert, chain_faults[i].error, chain_faults[i].why);
+                        return refuse_peer(t, chain_faults[i].alert, chain_faults[i].error,
+                                           chain_faults[i].why);
         if ((r = read_identity(t, leaf)) < 0)
                 return r;
         if (!purpose_is(leaf, GNUTLS_KP_TLS_WWW_SERVER) || !role_name_matches(PEER_MASTER, t->name))
-                return refuse(t, GNUTLS_A_UNSUPPORTED_CERTIFICATE, -EKEYREJECTED,
-                              "not masterd's certificate");
+                return refuse_peer(t, GNUTLS_A_UNSUPPORTED_CERTIFICATE, -EKEYREJECTED,
+                                   "not masterd's certificate");
         if (gnutls_x509_crt_export2(ca, GNUTLS_X509_FMT_PEM, &pem) < 0)
-                return fail(t, -ENOMEM, "out of memory");
+                return fail_session(t, -ENOMEM, "out of memory");
         char *text = strndup((const char *)pem.data, pem.size);
         gnutls_free(pem.data);
         if (!text)
-                return fail(t, -ENOMEM, "out of memory");
+                return fail_session(t, -ENOMEM, "out of memory");
         t->verified = true;
         *ret_ca_pem = text;
         return 0;
@@ -519,7 +523,7 @@ ssize_t tls_receive(struct tls *t, void *buf, size_t size) {
         if (r == GNUTLS_E_AGAIN)
                 return 0;
         if (r == 0)
-                return fail(t, 0, "closed by the other side");
+                return fail_session(t, 0, "closed by the other side");
         return fail_tls(t, (int)r);
 }
 
@@ -541,7 +545,7 @@ ssize_t tls_send(struct tls *t, const void *buf, size_t size) {
 }
 
 void tls_refuse(struct tls *t) {
-        (void)refuse(t, GNUTLS_A_ACCESS_DENIED, -EACCES, "refused");
+        (void)refuse_peer(t, GNUTLS_A_ACCESS_DENIED, -EACCES, "refused");
 }
 
 void tls_goodbye(struct tls *t) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages-parts.h"
 #include "lib/wire/skip.h"
 
@@ -27,11 +28,10 @@ static int pass_histogram(sd_bus_message *from, sd_bus_message *to) {
                 return link_bad(r);
         if (size > TRACE_ANSWER_BUCKETS_MAX * sizeof(uint64_t))
                 return -EBADMSG;
-        if ((r = sd_bus_message_open_container(to, 'r', HISTOGRAM)) < 0 ||
-            (r = sd_bus_message_append(to, "sttt", name, count, sum, bytes)) < 0 ||
-            (r = sd_bus_message_append_array(to, 't', buckets, size)) < 0 ||
-            (r = sd_bus_message_close_container(to)) < 0)
-                return r;
+        TRY(sd_bus_message_open_container(to, 'r', HISTOGRAM));
+        TRY(sd_bus_message_append(to, "sttt", name, count, sum, bytes));
+        TRY(sd_bus_message_append_array(to, 't', buckets, size));
+        TRY(sd_bus_message_close_container(to));
         return 1;
 }
 
@@ -64,9 +64,9 @@ int trace_answer_pass(sd_bus_message *from, sd_bus_message *to) {
                 return -EBADMSG;
         if ((r = sd_bus_message_read_basic(from, 't', &since)) <= 0)
                 return link_bad(r);
-        if ((r = sd_bus_message_append_basic(to, 't', &since)) < 0 || (r = pass_histograms(from, to)) < 0 ||
-            (r = link_read_entries(from, read_missed, &missed)) < 0 ||
-            (r = sd_bus_message_append(to, "a{sv}", 1, "missed", "t", missed)) < 0)
-                return r;
+        TRY(sd_bus_message_append_basic(to, 't', &since));
+        TRY(pass_histograms(from, to));
+        TRY(link_read_entries(from, read_missed, &missed));
+        TRY(sd_bus_message_append(to, "a{sv}", 1, "missed", "t", missed));
         return 1;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "lib/base/heap.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/wire/errors.h"
 #include "masterd/admit/submit.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/audience.h"

@@ -2,7 +2,7 @@
 /* org.primus.Master1.Job: what the threads of an executor are doing. */
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"

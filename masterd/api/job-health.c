@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Master1.Job: what its executors suffer from now, as a part of GetStatus. */
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/caller/reply.h"

@@ -3,7 +3,7 @@
  * be seen by all; who may look into it the job says ("visible"), and its control is its owner's. */
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"

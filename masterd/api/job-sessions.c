@@ -3,7 +3,7 @@
  * by their sender. */
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "lib/wire/skip.h"
 #include "masterd/api/api.h"

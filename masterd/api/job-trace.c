@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "lib/wire/trace.h"
 #include "masterd/api/api.h"

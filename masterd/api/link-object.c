@@ -7,7 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/messages.h"
 #include "lib/wire/skip.h"
 #include "masterd/core/manager.h"

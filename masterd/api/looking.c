@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api-parts.h"
 #include "masterd/api/api.h"

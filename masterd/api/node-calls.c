@@ -5,7 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"

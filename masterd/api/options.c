@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 int options_each(sd_bus_message *call, option_reader f, void *target, sd_bus_error *error) {
         int r = sd_bus_message_enter_container(call, 'a', "{sv}");

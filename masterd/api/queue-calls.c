@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"

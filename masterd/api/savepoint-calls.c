@@ -2,7 +2,7 @@
 /* org.primus.Master1: savepoints. They are their owner's, who is the owner of their job. */
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"

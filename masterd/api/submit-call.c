@@ -3,7 +3,8 @@
  * before anything is made of it. */
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/admit/restore.h"
 #include "masterd/admit/submit-options.h"

@@ -4,7 +4,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/options.h"

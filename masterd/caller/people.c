@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/base/worker.h"
 
 #define ENTRY_MAX (1u << 20)

@@ -11,8 +11,10 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "masterd/conf/conf.h"
 
 #define UIDS_MAX 65536u

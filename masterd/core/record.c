@@ -9,7 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/cpulist.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "masterd/node/gpus.h"
 #include "masterd/sched/sched.h"
 

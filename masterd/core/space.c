@@ -10,6 +10,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/wire/errors.h"

@@ -57,7 +57,7 @@ static void prune(struct ids *t, uint64_t id) {
         }
 }
 
-static int grow(struct ids *t, uint64_t id) {
+static int grow_table(struct ids *t, uint64_t id) {
         while (!t->root || !reaches(t->height, id)) {
                 struct ids_node *n = node_new(t);
                 if (!n)
@@ -76,7 +76,7 @@ int ids_add(struct ids *t, uint64_t id, void *value) {
         struct ids_node *n;
         void **slot;
 
-        if (grow(t, id) < 0) {
+        if (grow_table(t, id) < 0) {
                 prune(t, id);
                 return -ENOMEM;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live tasks: who has which, and what they say of them. Each is in one list and in the ids; each step is
  * O(1), and the sums are right after it. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ struct work *work_new(struct data *d, uint64_t id, uint32_t source, uint32_t epo
                               .end = end,
                               .read = start,
                               .acked = start,
-                              .seed = hash_pair(d->config.seed, id) };
+                              .seed = permute_hash(d->config.seed, id) };
         w->t.what.path = w->path;
         w->list = _WORK_LIST_MAX;
         d->work_memory += sizeof(*w) + length + 17;
@@ -115,16 +116,17 @@ static void put_first(struct data *d, struct work *w) {
         d->n_pending++;
 }
 
-static void take(struct data *d, struct work *w) {
+static void take_work(struct data *d, struct work *w) {
         struct task *t = &w->t;
 
+        assert(w->list < _WORK_LIST_MAX && (!is_pending(w->list) || d->n_pending > 0));
         DL_DELETE(d->lists[w->list], t);
         d->n_pending -= is_pending(w->list);
         w->list = _WORK_LIST_MAX;
 }
 
 void work_move(struct data *d, struct work *w, enum work_list list) {
-        take(d, w);
+        take_work(d, w);
         work_put(d, w, list);
 }
 
@@ -189,7 +191,7 @@ void data_durable(struct data *d, uint64_t mark) {
                 d->n_durable = d->n_flushed;
         while ((t = d->lists[LIST_FRESH]) && work_of(t)->due <= mark) {
                 struct work *w = work_of(t);
-                take(d, w);
+                take_work(d, w);
                 if (t->id & TASK_SPLIT_OFF)
                         put_first(d, w);
                 else
@@ -272,7 +274,7 @@ static void give_back(struct data *d, struct work *w, struct task **leases) {
         t->read = t->acked;
         work_count(d, t, 1);
         unlease(t, leases);
-        take(d, w);
+        take_work(d, w);
         if (t->records_before != t->records) {
                 t->records_before = t->records;
                 work_changed(d, w);
@@ -323,7 +325,7 @@ static void bury(struct data *d, struct work *w) {
         COUNT(d, t->source, learnt, t->acked - t->start - had);
         d->state_dirty = true;
         (void)ids_remove(ids_of(d, t->id), t->id & ~TASK_SPLIT_OFF);
-        take(d, w);
+        take_work(d, w);
         if (w->dirty)
                 DL_DELETE2(d->dirty, w, dirty_prev, dirty_next);
         w->dirty = false;
@@ -341,7 +343,7 @@ static void set_error(struct task *t, const char *error) {
 }
 
 /* Takes over what p says of positions. Whether its row changes. */
-static bool advance(struct data *d, struct task *t, const struct task_progress *p) {
+static bool advance_task(struct data *d, struct task *t, const struct task_progress *p) {
         uint64_t acked = MIN(p->acked, t->end), read = MIN(p->read, t->end);
         uint64_t records = t->records_before;
         bool changed = false;
@@ -399,8 +401,8 @@ static void learn_end(struct data *d, struct task *t, const struct task_progress
         work_changed(d, work_of(t));
 }
 
-static int fail(struct data *d, struct work *w, struct task **leases, const char *error,
-                enum data_event *ret_event) {
+static int fail_work(struct data *d, struct work *w, struct task **leases, const char *error,
+                     enum data_event *ret_event) {
         struct task *t = &w->t;
 
         set_error(t, error);
@@ -476,11 +478,11 @@ int data_report(struct data *d, struct task *t, struct task **leases, const stru
                 return 0;
         r = remainder_of(d, t, p, &end, &rest);
         if (r == -E2BIG)
-                return fail(d, w, leases, "it was cut into too many pieces", ret_event);
+                return fail_work(d, w, leases, "it was cut into too many pieces", ret_event);
         if (r < 0)
                 return r;
         learn_end(d, t, p);
-        if (advance(d, t, p) && p->state != TASK_DONE)
+        if (advance_task(d, t, p) && p->state != TASK_DONE)
                 work_changed(d, w);
         if (rest) {
                 cut(d, w, rest, end);
@@ -493,7 +495,7 @@ int data_report(struct data *d, struct task *t, struct task **leases, const stru
                 bury(d, w);
                 return 1;
         case TASK_FAILED:
-                return fail(d, w, leases, p->error, ret_event);
+                return fail_work(d, w, leases, p->error, ret_event);
         case TASK_RETURNED:
                 returned(d, t, leases, now_usec);
                 return 0;
@@ -509,7 +511,7 @@ int data_retry(struct data *d, struct task *t) {
                 return -EBUSY;
         set_place(d, t, TASK_PENDING);
         t->failures = 0;
-        take(d, w);
+        take_work(d, w);
         work_changed(d, w);
         put_when_flushed(d, w);
         return 0;

@@ -170,7 +170,7 @@ static int want(struct listing *l, uint32_t source, uint64_t group, uint32_t n, 
 
 static struct parts file_parts(const struct listing *l, uint32_t source, uint64_t file,
                                const struct data_file *f) {
-        return parts_of(f, l->sample_ppm, hash_pair(hash_pair(l->seed, source), file));
+        return parts_of(f, l->sample_ppm, permute_hash(permute_hash(l->seed, source), file));
 }
 
 static uint64_t digest_row(uint64_t digest, const struct data_file *f) {
@@ -178,12 +178,12 @@ static uint64_t digest_row(uint64_t digest, const struct data_file *f) {
         size_t length = strlen(f->path);
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                digest = hash_pair(digest, words[i]);
-        digest = hash_pair(digest, length);
+                digest = permute_hash(digest, words[i]);
+        digest = permute_hash(digest, length);
         for (size_t i = 0; i < length; i += 8) {
                 uint64_t word = 0;
                 memcpy(&word, f->path + i, MIN(length - i, (size_t)8));
-                digest = hash_pair(digest, word);
+                digest = permute_hash(digest, word);
         }
         return digest;
 }

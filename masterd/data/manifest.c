@@ -22,7 +22,7 @@ static const char *const orders[_ORDER_MAX] = { [ORDER_LISTED] = "listed", [ORDE
 /* ---- writing ---- */
 
 /* Numbers that JSON's readers would round, or take for negative, are strings. */
-static json_t *number(uint64_t value) {
+static json_t *number_text(uint64_t value) {
         char text[24];
 
         if (value < UINT64_C(1) << 53)
@@ -31,7 +31,7 @@ static json_t *number(uint64_t value) {
         return json_string(text);
 }
 
-static json_t *hex(const uint8_t *bytes, size_t size) {
+static json_t *hex_text(const uint8_t *bytes, size_t size) {
         _cleanup_free_ char *text = malloc(2 * size + 1);
 
         if (!text)
@@ -67,13 +67,14 @@ static const char *const count_names[STATE_COUNTS] = { "splitOff", "done",    "s
 
 static json_t *source_json(const struct data *d, uint32_t i) {
         const struct listed_source *s = d->listing.sources + i;
-        json_t *o = json_pack("{s:o, s:o, s:o, s:b, s:o, s:o}", "files", number(s->n_files), "tasks",
-                              number(s->n_tasks), "digest", digest(s->digest), "listed", (int)s->scanned,
-                              "weight", number(d->weights ? d->weights[i] : 0), "made",
-                              number(d->order.at.made[i]));
+        json_t *o = json_pack("{s:o, s:o, s:o, s:b, s:o, s:o}", "files", number_text(s->n_files), "tasks",
+                              number_text(s->n_tasks), "digest", digest(s->digest), "listed", (int)s->scanned,
+                              "weight", number_text(d->weights ? d->weights[i] : 0), "made",
+                              number_text(d->order.at.made[i]));
 
         for (size_t k = 0; o && k < STATE_COUNTS; k++)
-                if (json_object_set_new(o, count_names[k], number(*counts_field(d->counts + i, k))) < 0) {
+                if (json_object_set_new(o, count_names[k], number_text(*counts_field(d->counts + i, k))) <
+                    0) {
                         json_decref(o);
                         return NULL;
                 }
@@ -84,22 +85,24 @@ static json_t *block_json(const struct data *d, const struct block *b) {
         _cleanup_(json_decref_p) json_t *made = json_array();
 
         for (size_t i = 0; i < d->config.n_sources; i++)
-                if (json_array_append_new(made, number(place_made(b->place, i))) < 0)
+                if (json_array_append_new(made, number_text(place_made(b->place, i))) < 0)
                         return NULL;
-        return json_pack("{s:o, s:o, s:O, s:o}", "block", number(b->index), "epoch",
-                         number(place_epoch(b->place)), "made", made, "over", hex(b->gone, sizeof(b->gone)));
+        return json_pack("{s:o, s:o, s:O, s:o}", "block", number_text(b->index), "epoch",
+                         number_text(place_epoch(b->place)), "made", made, "over",
+                         hex_text(b->gone, sizeof(b->gone)));
 }
 
 static json_t *task_json(const struct task *t) {
         bool split_off = t->id & TASK_SPLIT_OFF;
         json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}",
-                              split_off ? "splitOff" : "task", number(t->id & ~TASK_SPLIT_OFF), "source",
-                              number(t->source), "epoch", number(t->epoch), "file", number(t->file), "state",
-                              t->place == TASK_GAVE_UP ? "FAILED" : "PENDING", "start", number(t->start),
-                              "acked", number(t->acked), "skip", number(t->skip), "records",
-                              number(t->records), "failures", number(t->failures));
+                              split_off ? "splitOff" : "task", number_text(t->id & ~TASK_SPLIT_OFF), "source",
+                              number_text(t->source), "epoch", number_text(t->epoch), "file",
+                              number_text(t->file), "state", t->place == TASK_GAVE_UP ? "FAILED" : "PENDING",
+                              "start", number_text(t->start), "acked", number_text(t->acked), "skip",
+                              number_text(t->skip), "records", number_text(t->records), "failures",
+                              number_text(t->failures));
 
-        if (o && t->end != TASK_TO_END && json_object_set_new(o, "end", number(t->end)) < 0)
+        if (o && t->end != TASK_TO_END && json_object_set_new(o, "end", number_text(t->end)) < 0)
                 goto fail;
         if (o && t->error) {
                 /* What a trainer's library said need not be text. */
@@ -113,7 +116,7 @@ fail:
         return NULL;
 }
 
-static int append(json_t *array, json_t *item) {
+static int append_item(json_t *array, json_t *item) {
         return item && json_array_append_new(array, item) >= 0 ? 0 : -ENOMEM;
 }
 
@@ -123,7 +126,7 @@ static int save_tasks(const struct data *d, json_t *tasks) {
 
         for (const struct task *t = data_next_task(d, 0); r >= 0 && t; t = data_next_task(d, t->id))
                 if (!work_of(t)->block)
-                        r = append(tasks, task_json(t));
+                        r = append_item(tasks, task_json(t));
         return r;
 }
 
@@ -137,19 +140,20 @@ int data_save(const struct data *d, char **ret_json) {
         if (d->restoring)
                 return -EBUSY;
         for (uint32_t i = 0; r >= 0 && i < d->config.n_sources; i++)
-                r = append(sources, source_json(d, i));
+                r = append_item(sources, source_json(d, i));
         DL_FOREACH (d->blocks, b)
                 if (r >= 0 && b->n_gone < BLOCK_TASKS)
-                        r = append(blocks, block_json(d, b));
+                        r = append_item(blocks, block_json(d, b));
         if (r >= 0)
                 r = save_tasks(d, tasks);
         if (r < 0)
                 return r;
         all = json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:O, s:O, s:O}", "version",
-                        MANIFEST_VERSION, "order", orders[d->config.order], "seed", number(d->config.seed),
-                        "epochs", number(d->config.epochs), "samplePpm", number(d->config.sample_ppm),
-                        "epoch", number(d->order.at.epoch), "made", number(d->n_planned), "splitOff",
-                        number(d->n_split_off), "sources", sources, "blocks", blocks, "tasks", tasks);
+                        MANIFEST_VERSION, "order", orders[d->config.order], "seed",
+                        number_text(d->config.seed), "epochs", number_text(d->config.epochs), "samplePpm",
+                        number_text(d->config.sample_ppm), "epoch", number_text(d->order.at.epoch), "made",
+                        number_text(d->n_planned), "splitOff", number_text(d->n_split_off), "sources",
+                        sources, "blocks", blocks, "tasks", tasks);
         text = all ? json_dumps(all, JSON_COMPACT) : NULL;
         if (!text)
                 return -ENOMEM;
@@ -180,7 +184,7 @@ static _printf_(2, 3) bool bad(struct reading *r, const char *format, ...) {
         return false;
 }
 
-static bool failed(struct reading *r, int error, const char *what, size_t i) {
+static bool reading_failed(struct reading *r, int error, const char *what, size_t i) {
         if (error == -ENOMEM && r->result >= 0) {
                 r->result = -ENOMEM;
                 return false;
@@ -189,7 +193,7 @@ static bool failed(struct reading *r, int error, const char *what, size_t i) {
                    error == -EEXIST ? ": it is there twice" : "");
 }
 
-/* A number as number() wrote it, at most max. */
+/* A number as number_text() wrote it, at most max. */
 static bool get(struct reading *r, const json_t *o, const char *key, uint64_t max, uint64_t *ret) {
         const json_t *v = json_object_get(o, key);
         unsigned long long value;
@@ -323,7 +327,7 @@ static bool load_state(struct reading *r, const json_t *o, uint8_t *state) {
                                  counts + i * STATE_COUNTS * 8))
                         return false;
         e = data_restore_state(d, state, records_state_size(d));
-        return e >= 0 || failed(r, e, "the state,", 0);
+        return e >= 0 || reading_failed(r, e, "the state,", 0);
 }
 
 static bool load_block(struct reading *r, const json_t *o, size_t i, uint8_t *place) {
@@ -337,17 +341,17 @@ static bool load_block(struct reading *r, const json_t *o, size_t i, uint8_t *pl
                 return false;
         if (json_array_size(made) != d->config.n_sources ||
             !get_hex(json_object_get(o, "over"), over, sizeof(over)))
-                return failed(r, -EUCLEAN, "block", i);
+                return reading_failed(r, -EUCLEAN, "block", i);
         put_u64(place, epoch | (uint64_t)d->config.n_sources << 32);
         for (size_t k = 0; k < d->config.n_sources; k++) {
                 const json_t *v = json_array_get(made, k);
                 if (!json_is_integer(v) || json_integer_value(v) < 0)
-                        return failed(r, -EUCLEAN, "block", i);
+                        return reading_failed(r, -EUCLEAN, "block", i);
                 value = (uint64_t)json_integer_value(v);
                 put_u64(place + 8 + 8 * k, value);
         }
         e = data_restore_block(d, index, place, order_place_size(&d->order), over, sizeof(over));
-        return e >= 0 || failed(r, e, "block", i);
+        return e >= 0 || reading_failed(r, e, "block", i);
 }
 
 static bool load_task(struct reading *r, const json_t *o, size_t i) {
@@ -366,7 +370,7 @@ static bool load_task(struct reading *r, const json_t *o, size_t i) {
             (json_object_get(o, "end") && !get(r, o, "end", UINT64_MAX, &t.end)))
                 return false;
         if (!state || (strcmp(state, "PENDING") != 0 && strcmp(state, "FAILED") != 0))
-                return failed(r, -EUCLEAN, "task", i);
+                return reading_failed(r, -EUCLEAN, "task", i);
         t.id |= split_off ? TASK_SPLIT_OFF : 0;
         t.source = (uint32_t)source;
         t.epoch = (uint32_t)epoch;
@@ -374,7 +378,7 @@ static bool load_task(struct reading *r, const json_t *o, size_t i) {
         t.failures = (uint32_t)failures;
         t.place = strcmp(state, "FAILED") == 0 ? TASK_GAVE_UP : TASK_PENDING;
         e = data_restore_task(r->d, &t);
-        return e >= 0 || failed(r, e, "task", i);
+        return e >= 0 || reading_failed(r, e, "task", i);
 }
 
 static bool load_all(struct reading *r, const json_t *o) {

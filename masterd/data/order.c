@@ -53,7 +53,7 @@ static uint64_t next_batch(const struct order *o, uint32_t source) {
                        : listing_batch(o->listing, source, o->at.made[source], o->run_hints + source);
 }
 
-static uint64_t share(const struct order *o, uint32_t source) {
+static uint64_t share_of(const struct order *o, uint32_t source) {
         if (!o->weights)
                 return o->listing->sources[source].n_tasks;
         return o->weights[source] ? o->weights[source] : 1;
@@ -88,12 +88,12 @@ static bool before(const struct order *o, uint32_t a, uint32_t b) {
                 uint64_t x = next_batch(o, a), y = next_batch(o, b);
                 return x != y ? x < y : a < b;
         }
-        unsigned __int128 x = (unsigned __int128)(o->at.made[a] + 1) * share(o, b);
-        unsigned __int128 y = (unsigned __int128)(o->at.made[b] + 1) * share(o, a);
+        unsigned __int128 x = (unsigned __int128)(o->at.made[a] + 1) * share_of(o, b);
+        unsigned __int128 y = (unsigned __int128)(o->at.made[b] + 1) * share_of(o, a);
         return x != y ? x < y : a < b;
 }
 
-static void put(struct order *o, size_t slot, uint32_t source) {
+static void put_source(struct order *o, size_t slot, uint32_t source) {
         o->heap[slot] = source;
         o->heap_slot[source] = (uint32_t)slot;
 }
@@ -110,10 +110,10 @@ static size_t sink(struct order *o, size_t slot) {
                         child++;
                 if (!before(o, o->heap[child], source))
                         break;
-                put(o, slot, o->heap[child]);
+                put_source(o, slot, o->heap[child]);
                 slot = child;
         }
-        put(o, slot, source);
+        put_source(o, slot, source);
         return slot;
 }
 
@@ -121,10 +121,10 @@ static void rise(struct order *o, size_t slot) {
         uint32_t source = o->heap[slot];
 
         while (slot > 0 && before(o, source, o->heap[(slot - 1) / 2])) {
-                put(o, slot, o->heap[(slot - 1) / 2]);
+                put_source(o, slot, o->heap[(slot - 1) / 2]);
                 slot = (slot - 1) / 2;
         }
-        put(o, slot, source);
+        put_source(o, slot, source);
 }
 
 static void rebuild(struct order *o) {
@@ -139,7 +139,7 @@ void order_listed(struct order *o, uint32_t source) {
 static uint64_t number_of(const struct order *o, uint32_t source, uint64_t i) {
         if (o->kind != ORDER_SHUFFLE)
                 return i;
-        return permute(hash_pair(hash_pair(o->seed, source), o->at.epoch),
+        return permute(permute_hash(permute_hash(o->seed, source), o->at.epoch),
                        o->listing->sources[source].n_tasks, i);
 }
 

@@ -11,7 +11,7 @@ static uint64_t mix(uint64_t x) {
         return x ^ (x >> 31);
 }
 
-uint64_t hash_pair(uint64_t a, uint64_t b) {
+uint64_t permute_hash(uint64_t a, uint64_t b) {
         return mix(mix(a) ^ b);
 }
 

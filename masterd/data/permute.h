@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Of two words. Not for secrets. */
-uint64_t hash_pair(uint64_t a, uint64_t b);
+uint64_t permute_hash(uint64_t a, uint64_t b);
 /* Where i goes in the permutation of [0, n) that key chooses; i < n. A Feistel network over the next even
  * number of bits, walked until it comes out below n: fewer than 4 rounds of it on average. */
 uint64_t permute(uint64_t key, uint64_t n, uint64_t i);

@@ -190,7 +190,7 @@ int restore_check(struct data *d) {
 /* ---- tasks again ---- */
 
 /* The row of its file is here: it becomes whole. */
-static int complete(struct data *d, struct work *w, const struct data_file *what) {
+static int complete_work(struct data *d, struct work *w, const struct data_file *what) {
         struct task *t = &w->t;
         struct work *whole;
 
@@ -234,7 +234,7 @@ static int complete_rows(struct data *d) {
                 if (r == 0)
                         break;
                 if (r > 0)
-                        r = complete(d, work_of(t), what);
+                        r = complete_work(d, work_of(t), what);
                 if (r < 0)
                         return r;
         }

@@ -4,6 +4,7 @@
  * are about to come. Invariant: takers.h. */
 #include "masterd/data/takers.h"
 
+#include <assert.h>
 #include <utlist.h>
 
 #include "lib/base/cleanup.h"
@@ -14,8 +15,9 @@ static bool counts(enum taker_list list) {
 }
 
 /* To the end of a list; of the one that it is in, too. */
-static void put(struct takers *s, struct taker *t, enum taker_list list) {
+static void put_taker(struct takers *s, struct taker *t, enum taker_list list) {
         if (t->list != TAKER_OUT) {
+                assert(s->n[t->list] > 0);
                 DL_DELETE(s->lists[t->list], t);
                 s->n[t->list]--;
         }
@@ -27,6 +29,7 @@ static void put(struct takers *s, struct taker *t, enum taker_list list) {
 }
 
 static void set_credits(struct takers *s, struct taker *t, uint32_t credits, enum taker_list list) {
+        assert(!counts(t->list) || s->credits >= t->credits);
         if (counts(t->list))
                 s->credits -= t->credits;
         t->credits = credits;
@@ -35,6 +38,7 @@ static void set_credits(struct takers *s, struct taker *t, uint32_t credits, enu
 }
 
 static void set_hungry(struct takers *s, struct taker *t, uint32_t hungry) {
+        assert(t->hungry == 0 || s->n_hungry > 0);
         s->n_hungry += (uint32_t)(hungry > 0) - (uint32_t)(t->hungry > 0);
         t->hungry = hungry;
 }
@@ -56,12 +60,12 @@ void takers_say(struct takers *s, struct taker *t, const struct taker_word *w, u
                 t->waits_usec = now;
         set_credits(s, t, MIN(w->credits, TAKERS_CREDITS_MAX), list);
         if (list != t->list) /* else it keeps its place */
-                put(s, t, list);
+                put_taker(s, t, list);
 }
 
 void takers_out(struct takers *s, struct taker *t) {
         set_credits(s, t, 0, TAKER_OUT);
-        put(s, t, TAKER_OUT);
+        put_taker(s, t, TAKER_OUT);
         t->unserved = 0;
         set_hungry(s, t, 0);
         t->waits_usec = 0;
@@ -89,7 +93,7 @@ static void let_back(struct takers *s, uint64_t now) {
         DL_FOREACH_SAFE (s->lists[TAKER_ASIDE], t, next)
                 if (!t->speaks && now >= usec_add(t->aside_usec, TAKERS_PATIENCE_USEC)) {
                         set_credits(s, t, t->credits, TAKER_WANTING);
-                        put(s, t, TAKER_WANTING);
+                        put_taker(s, t, TAKER_WANTING);
                 }
 }
 
@@ -112,7 +116,7 @@ struct taker *takers_next(struct takers *s, struct takers_turn *u, uint32_t *ret
                         return t;
                 }
                 set_credits(s, t, t->credits, TAKER_ASIDE);
-                put(s, t, TAKER_ASIDE);
+                put_taker(s, t, TAKER_ASIDE);
                 if (t->aside_usec == 0) /* until it gets something, however often it says the same */
                         t->aside_usec = u->now;
         }
@@ -125,7 +129,7 @@ void takers_gave(struct takers *s, struct takers_turn *u, struct taker *t, uint3
         t->unserved -= MIN(n, t->unserved);
         list = left == 0 ? TAKER_OUT : t->unserved > 0 ? TAKER_STARVED : TAKER_WANTING;
         set_credits(s, t, left, list);
-        put(s, t, list); /* behind all others */
+        put_taker(s, t, list); /* behind all others */
         t->aside_usec = 0;
         if (t->waits_usec > 0)
                 t->waits_usec = u->now;

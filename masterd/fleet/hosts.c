@@ -10,7 +10,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"

@@ -9,8 +9,9 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "masterd/core/manager.h"
 #include "masterd/fleet/fleet-parts.h"
 #include "masterd/fleet/hosts.h"

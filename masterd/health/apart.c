@@ -100,7 +100,7 @@ void health_look(struct health_gang *g, uint32_t role, uint32_t index, const enu
 }
 
 static float more(struct health_gang *g, const struct member *m, enum rate r) {
-        float others = median_of_others(g, m, r);
+        float others = member_median_of_others(g, m, r);
 
         return others < 0 ? 0 : m->rates[r] - others;
 }
@@ -135,7 +135,7 @@ bool apart_differs(struct health_gang *g, const struct member *m, struct apart *
         *ret = (struct apart){ .resource = aparts[m->apart - 1].resource,
                                .what = aparts[m->apart - 1].what,
                                .mine = m->rates[aparts[m->apart - 1].rate],
-                               .others = median_of_others(g, m, aparts[m->apart - 1].rate) };
+                               .others = member_median_of_others(g, m, aparts[m->apart - 1].rate) };
         return ret->mine - MAX(ret->others, 0.0F) >= 0.25F;
 }
 
@@ -148,7 +148,7 @@ void apart_forget(struct member *m) {
 }
 
 bool apart_wants_place(const struct health_gang *g, const struct member *m, uint64_t now) {
-        uint64_t after = rules_of(g, m)->of[VERDICT_STRAGGLER].after_usec,
+        uint64_t after = member_rules(g, m)->of[VERDICT_STRAGGLER].after_usec,
                  since = m->holding[VERDICT_STRAGGLER].since_usec;
 
         return is_asked(m) && !m->place && m->n_asked < ASKED_MOST &&
@@ -158,9 +158,10 @@ bool apart_wants_place(const struct health_gang *g, const struct member *m, uint
 enum health_looked health_wants_look(const struct health_gang *g, uint32_t role, uint32_t index,
                                      uint64_t now_usec, uint64_t *ret_every_usec) {
         const struct member *m = member_find(g, role, index);
-        const struct health_rule *rule = m ? rules_of(g, m)->of + VERDICT_STRAGGLER : NULL;
+        const struct health_rule *rule = m ? member_rules(g, m)->of + VERDICT_STRAGGLER : NULL;
 
-        if (!rule || rule->off || g->n_members < 3 || !exchanges(m) || now_usec - m->seen_usec > HEARD_WITHIN)
+        if (!rule || rule->off || g->n_members < 3 || !member_exchanges(m) ||
+            now_usec - m->seen_usec > HEARD_WITHIN)
                 return LOOK_NONE;
         *ret_every_usec = rule->after_usec / LOOKS_OF_RULE;
         return is_asked(m) ? LOOK_PLACE : LOOK_THREADS;

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/health/internal.h"
 
-static void number(struct health_verdict *v, const char *name, uint64_t value) {
+static void put_number(struct health_verdict *v, const char *name, uint64_t value) {
         if (v->n_numbers < HEALTH_NUMBERS_MAX)
                 v->numbers[v->n_numbers++] = (struct health_number){ name, MIN(value, (uint64_t)INT64_MAX) };
 }
@@ -80,10 +80,10 @@ void evidence_standstill(size_t n, const struct member *least, const struct memb
         if (suspect)
                 say(v, "; the odd one out %s while the others %s", doing(odd),
                     usual == WAIT_RUNNING ? "run in a loop" : "wait");
-        number(v, "stillUsec", least->still_usec);
-        number(v, "members", n);
-        number(v, "netBytesPerSecond", health_whole((double)least->rates[RATE_NET]));
-        number(v, "cpuMilli", milli(least->rates[RATE_CPU]));
+        put_number(v, "stillUsec", least->still_usec);
+        put_number(v, "members", n);
+        put_number(v, "netBytesPerSecond", health_whole((double)least->rates[RATE_NET]));
+        put_number(v, "cpuMilli", milli(least->rates[RATE_CPU]));
 }
 
 static void say_hung(const struct member *m, struct health_verdict *v) {
@@ -98,10 +98,10 @@ static void say_hung(const struct member *m, struct health_verdict *v) {
                 say(v, "; it hangs in the kernel (D state)");
         else if (m->spins && m->rates[RATE_CPU] > 0.5F)
                 say(v, " (it runs in a loop)");
-        number(v, "stillUsec", m->still_usec);
-        number(v, "netBytesPerSecond", health_whole((double)m->rates[RATE_NET]));
-        number(v, "fileBytesPerSecond", health_whole((double)m->rates[RATE_FILES]));
-        number(v, "cpuMilli", milli(m->rates[RATE_CPU]));
+        put_number(v, "stillUsec", m->still_usec);
+        put_number(v, "netBytesPerSecond", health_whole((double)m->rates[RATE_NET]));
+        put_number(v, "fileBytesPerSecond", health_whole((double)m->rates[RATE_FILES]));
+        put_number(v, "cpuMilli", milli(m->rates[RATE_CPU]));
 }
 
 /* Resources in which a straggler may differ from the others, in the order in which they explain something. */
@@ -129,7 +129,7 @@ static void say_difference(struct health_gang *g, const struct member *m, struct
 
         for (size_t i = 0; i < ELEMENTSOF(differences); i++) {
                 mine = m->rates[differences[i].rate];
-                others = median_of_others(g, m, differences[i].rate);
+                others = member_median_of_others(g, m, differences[i].rate);
                 if (mine < 0 || others < 0 || mine - others < differences[i].least ||
                     mine < differences[i].times * others)
                         continue;
@@ -140,14 +140,14 @@ static void say_difference(struct health_gang *g, const struct member *m, struct
                 return;
         }
         mine = m->rates[RATE_POWER];
-        others = median_of_others(g, m, RATE_POWER);
+        others = member_median_of_others(g, m, RATE_POWER);
         if (mine > 0 && others > 0 && mine < 0.8F * others) {
                 v->resource = "gpu";
                 say(v, ": its GPUs draw %.0f W (others %.0f W)", (double)mine, (double)others);
                 return;
         }
         mine = m->rates[RATE_CPU];
-        others = median_of_others(g, m, RATE_CPU);
+        others = member_median_of_others(g, m, RATE_CPU);
         if (mine > 0 && others >= 0 && mine > 1.3F * others) {
                 v->resource = "work";
                 say(v, ": it computes longer, %.2f CPUs busy (others %.2f)", (double)mine, (double)others);
@@ -162,9 +162,9 @@ static void say_difference(struct health_gang *g, const struct member *m, struct
 }
 
 static void say_straggler(struct health_gang *g, const struct member *m, struct health_verdict *v) {
-        float others = median_of_others(g, m, RATE_UNREAD);
+        float others = member_median_of_others(g, m, RATE_UNREAD);
 
-        float cpu = median_of_others(g, m, RATE_CPU);
+        float cpu = member_median_of_others(g, m, RATE_CPU);
         struct apart apart;
 
         if (m->rates[RATE_UNREAD] > 3 * others && m->rates[RATE_UNREAD] > 0.2F)
@@ -182,15 +182,15 @@ static void say_straggler(struct health_gang *g, const struct member *m, struct 
                 say(v, ": %s%s%s in %.0f %% of the looks (others %.0f %%)", apart.what,
                     m->place ? ", in " : "", m->place ?: "", (double)MIN(apart.mine, 1.0F) * 100,
                     (double)MAX(MIN(apart.others, 1.0F), 0.0F) * 100);
-                number(v, "apartMilli", milli(apart.mine));
+                put_number(v, "apartMilli", milli(apart.mine));
         } else
                 say_difference(g, m, v);
-        number(v, "unreadMilli", milli(m->rates[RATE_UNREAD]));
-        number(v, "unreadMilliOthers", milli(others));
-        number(v, "cpuMilli", milli(m->rates[RATE_CPU]));
-        number(v, "throttledMilli", milli(m->rates[RATE_THROTTLED]));
-        number(v, "runqueueMilli", milli(m->rates[RATE_RUNQUEUE]));
-        number(v, "dataWaitMilli", milli(m->rates[RATE_DATA_WAIT]));
+        put_number(v, "unreadMilli", milli(m->rates[RATE_UNREAD]));
+        put_number(v, "unreadMilliOthers", milli(others));
+        put_number(v, "cpuMilli", milli(m->rates[RATE_CPU]));
+        put_number(v, "throttledMilli", milli(m->rates[RATE_THROTTLED]));
+        put_number(v, "runqueueMilli", milli(m->rates[RATE_RUNQUEUE]));
+        put_number(v, "dataWaitMilli", milli(m->rates[RATE_DATA_WAIT]));
 }
 
 static void say_idle(const struct member *m, uint64_t after, struct health_verdict *v) {
@@ -200,13 +200,13 @@ static void say_idle(const struct member *m, uint64_t after, struct health_verdi
         if (m->facts.gpus > 0) {
                 say(v, "its %" PRIu32 " GPU%s used %.1f %% of the time, for %s", m->facts.gpus,
                     m->facts.gpus == 1 ? " was" : "s were", (double)m->rates[RATE_GPU] * 100, time);
-                number(v, "gpus", m->facts.gpus);
-                number(v, "gpuMilli", milli(m->rates[RATE_GPU]));
+                put_number(v, "gpus", m->facts.gpus);
+                put_number(v, "gpuMilli", milli(m->rates[RATE_GPU]));
         } else
                 say(v, "it uses %.3f of its %.2f CPUs, for %s", (double)m->rates[RATE_CPU],
                     (double)m->facts.cpu_milli / 1000, time);
         v->resource = m->facts.gpus > 0 ? "gpu" : "cpu";
-        number(v, "cpuMilli", milli(m->rates[RATE_CPU]));
+        put_number(v, "cpuMilli", milli(m->rates[RATE_CPU]));
 }
 
 static void say_thrashing(const struct member *m, struct health_verdict *v) {
@@ -215,8 +215,8 @@ static void say_thrashing(const struct member *m, struct health_verdict *v) {
         v->resource = memory ? "memory" : "io";
         say(v, "all of it stands still for %s %.0f %% of the time", memory ? "lack of memory" : "I/O",
             (double)m->rates[memory ? RATE_MEMORY_FULL : RATE_IO_FULL] * 100);
-        number(v, "memoryFullMilli", milli(m->rates[RATE_MEMORY_FULL]));
-        number(v, "ioFullMilli", milli(m->rates[RATE_IO_FULL]));
+        put_number(v, "memoryFullMilli", milli(m->rates[RATE_MEMORY_FULL]));
+        put_number(v, "ioFullMilli", milli(m->rates[RATE_IO_FULL]));
 }
 
 static void say_leaking(const struct member *m, struct health_verdict *v) {
@@ -229,8 +229,8 @@ static void say_leaking(const struct member *m, struct health_verdict *v) {
             format_size(m->fit.grown_bytes, grown, sizeof(grown)),
             format_duration(m->fit.over_usec / SECOND * SECOND, over, sizeof(over)),
             format_duration(m->fit.left_usec / SECOND * SECOND, left, sizeof(left)));
-        number(v, "bytesPerHour", m->fit.bytes_per_hour);
-        number(v, "leftUsec", m->fit.left_usec);
+        put_number(v, "bytesPerHour", m->fit.bytes_per_hour);
+        put_number(v, "leftUsec", m->fit.left_usec);
 }
 
 static void say_oom(const struct member *m, struct health_verdict *v) {
@@ -245,15 +245,15 @@ static void say_oom(const struct member *m, struct health_verdict *v) {
         if (peak != TELEMETRY_UNKNOWN && limit > 0)
                 say(v, ": it held %s of %s at most", format_size(peak, most, sizeof(most)),
                     format_size(limit, of, sizeof(of)));
-        number(v, "killed", m->killed);
+        put_number(v, "killed", m->killed);
         if (peak != TELEMETRY_UNKNOWN)
-                number(v, "peakBytes", peak);
-        number(v, "limitBytes", limit);
+                put_number(v, "peakBytes", peak);
+        put_number(v, "limitBytes", limit);
 }
 
 void evidence_member(struct health_gang *g, const struct member *m, enum verdict_kind kind,
                      struct health_verdict *v) {
-        const struct health_rule *rule = rules_of(g, m)->of + kind;
+        const struct health_rule *rule = member_rules(g, m)->of + kind;
         char after[FORMAT_DURATION_MAX];
 
         switch (kind) {
@@ -271,7 +271,7 @@ void evidence_member(struct health_gang *g, const struct member *m, enum verdict
                 say(v, "it waits for data %.0f %% of the time, for %s",
                     (double)m->rates[RATE_DATA_WAIT] * 100,
                     format_duration(rule->after_usec, after, sizeof(after)));
-                number(v, "dataWaitMilli", milli(m->rates[RATE_DATA_WAIT]));
+                put_number(v, "dataWaitMilli", milli(m->rates[RATE_DATA_WAIT]));
                 return;
         case VERDICT_THRASHING:
                 say_thrashing(m, v);

@@ -13,7 +13,7 @@
 #define UNREAD_ELSEWHERE 0.2F
 #define COMPUTES_LEAST 0.1F /* CPUs */
 
-static int compare(const void *a, const void *b) {
+static int by_value(const void *a, const void *b) {
         float x = *(const float *)a, y = *(const float *)b;
 
         return (x > y) - (x < y);
@@ -33,11 +33,11 @@ static const struct ranking *rank(struct health_gang *g, uint32_t role, enum rat
         for (const struct member *m = g->members; m; m = m->hh.next)
                 if (m->key.role == role && m->rates[r] >= 0)
                         k->values[k->n++] = m->rates[r];
-        qsort(k->values, k->n, sizeof(*k->values), compare);
+        qsort(k->values, k->n, sizeof(*k->values), by_value);
         return k;
 }
 
-float median_of_others(struct health_gang *g, const struct member *m, enum rate r) {
+float member_median_of_others(struct health_gang *g, const struct member *m, enum rate r) {
         const struct ranking *k = rank(g, m->key.role, r);
         bool among = m->rates[r] >= 0;
         size_t n = k->n - among, middle = n / 2, low = 0, high = k->n;
@@ -73,17 +73,17 @@ struct stand {
 };
 
 static uint64_t patience(const struct health_gang *g, const struct member *m) {
-        uint64_t after = rules_of(g, m)->of[VERDICT_HUNG].after_usec;
+        uint64_t after = member_rules(g, m)->of[VERDICT_HUNG].after_usec;
 
         return m->rates[RATE_CHURN] > 0.3F && !m->stopped ? PATIENCE * after : after;
 }
 
-static struct stand look(const struct health_gang *g, uint64_t now) {
+static struct stand stand_of(const struct health_gang *g, uint64_t now) {
         struct stand s = {};
         struct member *m;
 
         for (m = g->members; m; m = m->hh.next) {
-                const struct health_rule *rule = rules_of(g, m)->of + VERDICT_HUNG;
+                const struct health_rule *rule = member_rules(g, m)->of + VERDICT_HUNG;
 
                 if (rule->off)
                         continue;
@@ -118,7 +118,7 @@ static void standstill_tell(struct health_gang *g, const struct stand *s, uint64
 
         if (v.begins) {
                 for (m = g->members; m; m = m->hh.next) {
-                        if (rules_of(g, m)->of[VERDICT_HUNG].off)
+                        if (member_rules(g, m)->of[VERDICT_HUNG].off)
                                 continue;
                         g->scratch[n] = m;
                         g->waits[n++] = evidence_wait(m, now);
@@ -161,12 +161,12 @@ static uint64_t hung_after(const struct health_gang *g, const struct member *m, 
         /* Most of the others work on as if nothing were: they do not wait for it, nor it for them. */
         if (m->alone_usec >= after / 2)
                 return after;
-        return MAX(after, PATIENCE * rules_of(g, m)->of[VERDICT_HUNG].after_usec);
+        return MAX(after, PATIENCE * member_rules(g, m)->of[VERDICT_HUNG].after_usec);
 }
 
 static void hung_judge(struct health_gang *g, struct member *m, const struct stand *s, uint64_t dt,
                        uint64_t now) {
-        const struct health_rule *rule = rules_of(g, m)->of + VERDICT_HUNG;
+        const struct health_rule *rule = member_rules(g, m)->of + VERDICT_HUNG;
         struct holding *h = m->holding + VERDICT_HUNG;
 
         if (rule->off) {
@@ -188,7 +188,7 @@ static void hung_judge(struct health_gang *g, struct member *m, const struct sta
 }
 
 /* ---- who holds up the others */
-bool exchanges(const struct member *m) {
+bool member_exchanges(const struct member *m) {
         return m->moved_usec > 0 && m->seen_usec - MIN(m->moved_usec, m->seen_usec) <= 30 * SECOND;
 }
 
@@ -198,7 +198,7 @@ static bool lets_lie(struct health_gang *g, const struct member *m, float least)
 
         if (m->rates[RATE_UNREAD] < least)
                 return false;
-        others = median_of_others(g, m, RATE_UNREAD);
+        others = member_median_of_others(g, m, RATE_UNREAD);
         return others >= 0 && others <= UNREAD_ELSEWHERE && others < m->rates[RATE_UNREAD] / 3;
 }
 
@@ -210,12 +210,12 @@ static bool computes_alone(struct health_gang *g, const struct member *m) {
 
         if (g->n_members < 3 || m->rates[RATE_CPU] < COMPUTES_LEAST)
                 return false;
-        others = median_of_others(g, m, RATE_CPU);
+        others = member_median_of_others(g, m, RATE_CPU);
         return others >= 0 && m->rates[RATE_CPU] > (up ? 2 : 3) * others;
 }
 
 static bool holds_up(struct health_gang *g, struct member *m) {
-        const struct health_rule *rule = rules_of(g, m)->of + VERDICT_STRAGGLER;
+        const struct health_rule *rule = member_rules(g, m)->of + VERDICT_STRAGGLER;
         float least = (float)rule->share_milli / 1000;
         bool apart;
 
@@ -231,13 +231,13 @@ static bool holds_up(struct health_gang *g, struct member *m) {
 static void straggler_judge(struct health_gang *g, struct member *m, uint64_t dt, uint64_t now) {
         if (m->holding[VERDICT_STRAGGLER].held_usec == 0)
                 apart_forget(m);
-        if (dt > 0 && exchanges(m))
-                (void)holding_feed(m->holding + VERDICT_STRAGGLER, holds_up(g, m), dt,
-                                   rules_of(g, m)->of[VERDICT_STRAGGLER].after_usec, now);
+        if (dt > 0 && member_exchanges(m))
+                (void)holding_take(m->holding + VERDICT_STRAGGLER, holds_up(g, m), dt,
+                                   member_rules(g, m)->of[VERDICT_STRAGGLER].after_usec, now);
 }
 
 void gang_judge(struct health_gang *g, uint64_t now, verdict_handler f, void *userdata) {
-        struct stand s = look(g, now);
+        struct stand s = stand_of(g, now);
         struct member *m;
 
         standstill_judge(g, &s, now, f, userdata);

@@ -3,12 +3,13 @@
  * leaves; it is told once. */
 #include "masterd/health/health.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/health/internal.h"
 
 /* An end by lack of memory is news for so long. */
@@ -60,11 +61,11 @@ int health_set_rules(struct health_gang *g, uint32_t role, const struct health_r
         return 0;
 }
 
-const struct health_rules *rules_of(const struct health_gang *g, const struct member *m) {
+const struct health_rules *member_rules(const struct health_gang *g, const struct member *m) {
         return m->key.role < g->n_rules ? g->rules + m->key.role : &health_defaults;
 }
 
-bool holding_feed(struct holding *h, bool condition, uint64_t dt, uint64_t after, uint64_t now) {
+bool holding_take(struct holding *h, bool condition, uint64_t dt, uint64_t after, uint64_t now) {
         after = MAX(after, UINT64_C(1));
         if (condition) {
                 if (h->held_usec == 0)
@@ -88,7 +89,7 @@ struct member *member_find(const struct health_gang *g, uint32_t role, uint32_t 
 }
 
 /* Room for what compares members: as much as there are. */
-static int grow(struct health_gang *g) {
+static int grow_gang(struct health_gang *g) {
         size_t n = MAX(2 * g->n_room, (size_t)8);
         struct member **scratch;
         enum health_wait *waits;
@@ -114,26 +115,27 @@ static int grow(struct health_gang *g) {
         return 0;
 }
 
-static void begin(const struct health_gang *g, struct member *m, uint64_t now) {
+static void begin_member(const struct health_gang *g, struct member *m, uint64_t now) {
         for (size_t r = 0; r < _RATE_MAX; r++)
                 m->rates[r] = -1;
-        leak_init(&m->leak, now, rules_of(g, m)->of[VERDICT_LEAKING].after_usec);
+        leak_init(&m->leak, now, member_rules(g, m)->of[VERDICT_LEAKING].after_usec);
 }
 
 int health_join(struct health_gang *g, uint32_t role, uint32_t index, uint64_t now_usec,
                 const struct health_facts *facts) {
         struct member *m;
 
-        if (grow(g) < 0)
+        if (grow_gang(g) < 0)
                 return -ENOMEM;
         m = calloc(1, sizeof(*m));
         if (!m)
                 return -ENOMEM;
         health_leave(g, role, index);
+        assert(g->n_members < g->n_room);
         m->key.role = role;
         m->key.index = index;
         m->facts = *facts;
-        begin(g, m, now_usec);
+        begin_member(g, m, now_usec);
         HASH_ADD(hh, g->members, key, sizeof(m->key), m);
         g->n_members++;
         rankings_forget(g);
@@ -172,8 +174,8 @@ void health_pause(struct health_gang *g) {
         }
 }
 
-static void tell(struct health_gang *g, struct member *m, enum verdict_kind k, verdict_handler f,
-                 void *userdata) {
+static void tell_verdict(struct health_gang *g, struct member *m, enum verdict_kind k, verdict_handler f,
+                         void *userdata) {
         struct holding *h = m->holding + k;
         struct health_verdict v = { .kind = k,
                                     .begins = h->up,
@@ -194,7 +196,7 @@ void health_judge(struct health_gang *g, uint64_t now_usec, verdict_handler f, v
         for (m = g->members; m; m = m->hh.next) {
                 struct holding *oom = m->holding + VERDICT_OOM;
 
-                if (m->killed > 0 && !rules_of(g, m)->of[VERDICT_OOM].off)
+                if (m->killed > 0 && !member_rules(g, m)->of[VERDICT_OOM].off)
                         *oom = (struct holding){ .up = true, .since_usec = now_usec };
                 else if (oom->up && now_usec - oom->since_usec > OOM_STANDS)
                         oom->up = false;
@@ -202,7 +204,7 @@ void health_judge(struct health_gang *g, uint64_t now_usec, verdict_handler f, v
                         if (m->holding[k].up != m->holding[k].told &&
                             !(k == VERDICT_STRAGGLER && m->holding[k].up &&
                               apart_wants_place(g, m, now_usec)))
-                                tell(g, m, (enum verdict_kind)k, f, userdata);
+                                tell_verdict(g, m, (enum verdict_kind)k, f, userdata);
                 m->killed = 0;
         }
 }

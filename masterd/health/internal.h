@@ -100,7 +100,7 @@ struct health_gang {
         struct ranking rankings[_RATE_MAX];
 };
 
-const struct health_rules *rules_of(const struct health_gang *g, const struct member *m);
+const struct health_rules *member_rules(const struct health_gang *g, const struct member *m);
 
 struct member *member_find(const struct health_gang *g, uint32_t role, uint32_t index); /* NULL: none */
 
@@ -108,18 +108,18 @@ struct member *member_find(const struct health_gang *g, uint32_t role, uint32_t 
 uint64_t member_value(const struct member *m, enum telemetry_field f);
 
 /* Rises or falls by dt. True: the verdict stands. */
-bool holding_feed(struct holding *h, bool condition, uint64_t dt, uint64_t after, uint64_t now);
+bool holding_take(struct holding *h, bool condition, uint64_t dt, uint64_t after, uint64_t now);
 
 /* What the latest sample says of hung, of stragglers: compares members. */
 void gang_judge(struct health_gang *g, uint64_t now, verdict_handler f, void *userdata);
 
 /* What the others (of the same role, but not m) are at; < 0: not known of any. O(log n), and one sorting for
  * all members of a role that ask for the same. */
-float median_of_others(struct health_gang *g, const struct member *m, enum rate r);
+float member_median_of_others(struct health_gang *g, const struct member *m, enum rate r);
 /* The place where it is held up will be known soon, and the verdict waits for it. */
 bool apart_wants_place(const struct health_gang *g, const struct member *m, uint64_t now);
 /* It exchanges data with others now. */
-bool exchanges(const struct member *m);
+bool member_exchanges(const struct member *m);
 void member_free(struct member *m);
 
 /* Its main threads are, by least more than those of its peers, where nobody waits for peers, and theirs wait.

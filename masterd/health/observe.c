@@ -62,7 +62,7 @@ static double per_second(const struct growth *g, enum telemetry_field f) {
 }
 
 /* The same of a counter of microseconds: a share of the time. */
-static double share(const struct growth *g, enum telemetry_field f) {
+static double share_of(const struct growth *g, enum telemetry_field f) {
         double v = per_second(g, f);
 
         return v < 0 ? v : v / 1e6;
@@ -112,7 +112,7 @@ static bool gpu_works(struct member *m, const uint64_t *now, double gpu) {
 }
 
 static double gpu_share(const struct member *m, const struct growth *g) {
-        double busy = share(g, TELEMETRY_GPU_BUSY_USEC);
+        double busy = share_of(g, TELEMETRY_GPU_BUSY_USEC);
 
         if (m->facts.gpus == 0)
                 return -1;
@@ -134,7 +134,7 @@ static enum seen progress_of(const struct health_gang *g, struct member *m, cons
         double files = sum(
                 sum(per_second(v, TELEMETRY_READ_BYTES), per_second(v, TELEMETRY_WRITE_BYTES)),
                 sum(per_second(v, TELEMETRY_BLOCK_READ_BYTES), per_second(v, TELEMETRY_BLOCK_WRITE_BYTES)));
-        double cpu = share(v, TELEMETRY_CPU_USEC), gpu = gpu_share(m, v);
+        double cpu = share_of(v, TELEMETRY_CPU_USEC), gpu = gpu_share(m, v);
         /* It has exchanged something, and is still connected. */
         bool peers =
                 g->n_members > 1 && net >= 0 && m->moved_usec > 0 && v->now[TELEMETRY_TCP_CONNECTIONS] != 0;
@@ -153,18 +153,18 @@ static enum seen progress_of(const struct health_gang *g, struct member *m, cons
         if (cpu >= PROGRESS_CPU && !m->spins)
                 return SEEN_PROGRESS;
         /* It waits for data: that is what "starved" is about. */
-        if (share(v, TELEMETRY_DATA_WAIT_USEC) > 0.5)
+        if (share_of(v, TELEMETRY_DATA_WAIT_USEC) > 0.5)
                 return SEEN_NOTHING;
         return cpu < 0 || (net < 0 && files < 0) ? SEEN_NOTHING : SEEN_STILL;
 }
 
 static void rates_enter(struct member *m, const struct growth *g, double weight) {
-        smooth(m, RATE_CPU, share(g, TELEMETRY_CPU_USEC), weight);
-        smooth(m, RATE_THROTTLED, share(g, TELEMETRY_CPU_THROTTLED_USEC), weight);
-        smooth(m, RATE_RUNQUEUE, share(g, TELEMETRY_RUNQUEUE_WAIT_USEC), weight);
-        smooth(m, RATE_MEMORY_FULL, share(g, TELEMETRY_PRESSURE_MEMORY_FULL_USEC), weight);
-        smooth(m, RATE_IO_FULL, share(g, TELEMETRY_PRESSURE_IO_FULL_USEC), weight);
-        smooth(m, RATE_DATA_WAIT, MIN(share(g, TELEMETRY_DATA_WAIT_USEC), 1.0), weight);
+        smooth(m, RATE_CPU, share_of(g, TELEMETRY_CPU_USEC), weight);
+        smooth(m, RATE_THROTTLED, share_of(g, TELEMETRY_CPU_THROTTLED_USEC), weight);
+        smooth(m, RATE_RUNQUEUE, share_of(g, TELEMETRY_RUNQUEUE_WAIT_USEC), weight);
+        smooth(m, RATE_MEMORY_FULL, share_of(g, TELEMETRY_PRESSURE_MEMORY_FULL_USEC), weight);
+        smooth(m, RATE_IO_FULL, share_of(g, TELEMETRY_PRESSURE_IO_FULL_USEC), weight);
+        smooth(m, RATE_DATA_WAIT, MIN(share_of(g, TELEMETRY_DATA_WAIT_USEC), 1.0), weight);
         smooth(m, RATE_NET, sum(per_second(g, TELEMETRY_NET_RX_BYTES), per_second(g, TELEMETRY_NET_TX_BYTES)),
                weight);
         smooth(m, RATE_FILES, sum(per_second(g, TELEMETRY_READ_BYTES), per_second(g, TELEMETRY_WRITE_BYTES)),
@@ -231,24 +231,24 @@ static bool leaks(struct member *m, const struct health_rule *rule, const uint64
 /* Conditions that need no comparison. */
 static void conditions_enter(const struct health_gang *g, struct member *m, enum seen seen,
                              const uint64_t *now, uint64_t dt, uint64_t now_usec) {
-        const struct health_rule *of = rules_of(g, m)->of;
+        const struct health_rule *of = member_rules(g, m)->of;
         bool starved =
                 !m->dry && (double)m->rates[RATE_DATA_WAIT] > (double)of[VERDICT_STARVED].share_milli / 1000;
 
-        holding_feed(m->holding + VERDICT_IDLE,
+        holding_take(m->holding + VERDICT_IDLE,
                      !of[VERDICT_IDLE].off && is_idle(g, m, of + VERDICT_IDLE, seen), dt,
                      of[VERDICT_IDLE].after_usec, now_usec);
-        holding_feed(m->holding + VERDICT_STARVED, !of[VERDICT_STARVED].off && starved, dt,
+        holding_take(m->holding + VERDICT_STARVED, !of[VERDICT_STARVED].off && starved, dt,
                      of[VERDICT_STARVED].after_usec, now_usec);
-        holding_feed(m->holding + VERDICT_THRASHING,
+        holding_take(m->holding + VERDICT_THRASHING,
                      !of[VERDICT_THRASHING].off && thrashes(m, of + VERDICT_THRASHING), dt,
                      of[VERDICT_THRASHING].after_usec, now_usec);
         if (leaks(m, of + VERDICT_LEAKING, now, now_usec) && !of[VERDICT_LEAKING].off)
                 /* The fit looks back over that time already. */
-                holding_feed(m->holding + VERDICT_LEAKING, true, of[VERDICT_LEAKING].after_usec,
+                holding_take(m->holding + VERDICT_LEAKING, true, of[VERDICT_LEAKING].after_usec,
                              of[VERDICT_LEAKING].after_usec, now_usec);
         else
-                holding_feed(m->holding + VERDICT_LEAKING, false, dt, of[VERDICT_LEAKING].after_usec,
+                holding_take(m->holding + VERDICT_LEAKING, false, dt, of[VERDICT_LEAKING].after_usec,
                              now_usec);
 }
 
@@ -295,7 +295,7 @@ void health_observe(struct health_gang *g, uint32_t role, uint32_t index, uint64
                 threads_enter(m, values, values, 0);
                 past_enter(m, values);
         } else {
-                const struct health_rules *rules = rules_of(g, m);
+                const struct health_rules *rules = member_rules(g, m);
                 struct growth growth = { before, values, (double)dt / 1e6 };
                 bool began = values[TELEMETRY_CPU_USEC] != TELEMETRY_UNKNOWN &&
                              before[TELEMETRY_CPU_USEC] != TELEMETRY_UNKNOWN &&

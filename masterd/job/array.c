@@ -2,6 +2,7 @@
 /* Elements of an array. Invariant: n_state[] is the count of states[]. */
 #include "masterd/job/array.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ struct array *array_free(struct array *a) {
         if (!a)
                 return NULL;
         if (a->share) {
+                assert(a->share->n >= array_active(a));
                 a->share->n -= array_active(a);
                 a->share->bytes -= array_active(a) * a->element_bytes;
         }
@@ -94,6 +96,7 @@ void array_weigh(struct array *a, size_t element_bytes) {
 void array_set(struct array *a, uint32_t position, enum element_state s) {
         uint32_t before = array_active(a);
 
+        assert(position < a->range.n && a->n_state[a->states[position]] > 0);
         a->n_state[a->states[position]]--;
         a->states[position] = (uint8_t)s;
         a->n_state[s]++;

@@ -18,7 +18,7 @@ void exclusions_done(struct exclusions *x) {
         *x = (struct exclusions){};
 }
 
-static struct exclusion *find(const struct exclusions *x, const char *node) {
+static struct exclusion *find_node(const struct exclusions *x, const char *node) {
         for (size_t i = 0; i < x->n; i++)
                 if (strcmp(x->hosts[i].node, node) == 0)
                         return x->hosts + i;
@@ -26,7 +26,7 @@ static struct exclusion *find(const struct exclusions *x, const char *node) {
 }
 
 static struct exclusion *find_or_add(struct exclusions *x, const char *node) {
-        struct exclusion *e = find(x, node), *bigger;
+        struct exclusion *e = find_node(x, node), *bigger;
 
         if (e)
                 return e;
@@ -70,7 +70,7 @@ int exclusions_until(struct exclusions *x, const char *node, uint64_t until) {
 }
 
 uint64_t exclusions_of(const struct exclusions *x, const char *node, uint64_t now) {
-        const struct exclusion *e = find(x, node);
+        const struct exclusion *e = find_node(x, node);
 
         return e && e->until_real > now ? e->until_real : 0;
 }

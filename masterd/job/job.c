@@ -3,13 +3,14 @@
  */
 #include "masterd/job/job.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/base/utf8.h"
 #include "masterd/job/array.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"
@@ -229,6 +230,7 @@ void executor_restore_state(struct executor *e, enum executor_state state) {
         /* Into or out of a place. */
         if ((e->state == EXECUTOR_PENDING) != (state == EXECUTOR_PENDING))
                 job_peers_drop(e->job);
+        assert(r->n_state[e->state] > 0);
         r->n_state[e->state]--;
         e->state = state;
         r->n_state[e->state]++;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 
 #define EXIT_REQUEUE_DEFAULT 75 /* EX_TEMPFAIL: "try again later" */
 
@@ -41,7 +41,7 @@ static const struct exit_rule_spec *find_rule(const struct exit_rule_spec *rules
         return NULL;
 }
 
-static void append(char text[static OUTCOME_TEXT_MAX], const char *more) {
+static void append_text(char text[static OUTCOME_TEXT_MAX], const char *more) {
         size_t l = strlen(text);
 
         snprintf(text + l, OUTCOME_TEXT_MAX - l, "%s", more);
@@ -63,7 +63,7 @@ static void judge_by_rule(struct executor *e, enum exit_action action, enum exec
                 *event = EXECUTOR_EVENT_SUCCEEDED;
         else if (action == EXIT_ACTION_IGNORE || action == EXIT_ACTION_REQUEUE)
                 *event = EXECUTOR_EVENT_KILLED; /* neither success nor failure */
-        append(text, said[action]);
+        append_text(text, said[action]);
 }
 
 static void judge_stopped(struct executor *e, enum executor_event *event,
@@ -127,7 +127,7 @@ void judge_exit(struct executor *e, const struct exit_report *x, enum executor_e
                  (grown = judge_more_memory(&role->failure.elastic, executor_memory(e))) > 0) {
                 e->end.fate = FATE_GROWN;
                 snprintf(more, sizeof(more), "; comes back with %s", format_size(grown, size, sizeof(size)));
-                append(text, more);
+                append_text(text, more);
         } else if (status_of(x) == EXIT_REQUEUE_DEFAULT && strcmp(x->code, "exited") == 0)
                 judge_by_rule(e, EXIT_ACTION_REQUEUE, event, text);
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 
 static const char *signal_name(int number) {
         const char *s = sigabbrev_np(number);

@@ -218,8 +218,8 @@ struct environment {
         int error;
 };
 
-static void add(struct environment *e, const char *format, ...) _printf_(2, 3);
-static void add(struct environment *e, const char *format, ...) {
+static void add_variable(struct environment *e, const char *format, ...) _printf_(2, 3);
+static void add_variable(struct environment *e, const char *format, ...) {
         va_list ap;
 
         if (e->error < 0)
@@ -251,7 +251,7 @@ static void add_tf_config(struct environment *e, const struct rendezvous *r,
         if (!text)
                 e->error = -ENOMEM;
         else if (strlen(r->cluster_text) + strlen(text) + strlen("{\"cluster\":,\"task\":}") <= TF_CONFIG_MAX)
-                add(e, "TF_CONFIG={\"cluster\":%s,\"task\":%s}", r->cluster_text, text);
+                add_variable(e, "TF_CONFIG={\"cluster\":%s,\"task\":%s}", r->cluster_text, text);
 }
 
 static void add_ports(struct environment *e, const char *name, const struct rendezvous_member *m) {
@@ -261,7 +261,7 @@ static void add_ports(struct environment *e, const char *name, const struct rend
         text[0] = 0;
         for (size_t i = 0; i < m->n_ports && l < sizeof(text) - 8; i++)
                 l += (size_t)snprintf(text + l, sizeof(text) - l, "%s%u", i ? "," : "", m->ports[i]);
-        add(e, "%s=%s", name, text);
+        add_variable(e, "%s=%s", name, text);
 }
 
 int rendezvous_environment(const struct rendezvous *r, size_t i, char ***ret) {
@@ -281,42 +281,42 @@ int rendezvous_environment(const struct rendezvous *r, size_t i, char ***ret) {
         local = r->nodes[p->node_rank].count;
 
         add_tf_config(&e, r, m);
-        add(&e, "MASTER_ADDR=%s", r->master_address);
+        add_variable(&e, "MASTER_ADDR=%s", r->master_address);
         if (master->n_ports > 0) {
-                add(&e, "MASTER_PORT=%u", master->ports[0]);
-                add(&e, "PET_MASTER_PORT=%u", master->ports[0]);
+                add_variable(&e, "MASTER_PORT=%u", master->ports[0]);
+                add_variable(&e, "PET_MASTER_PORT=%u", master->ports[0]);
         }
-        add(&e, "RANK=%u", p->rank);
-        add(&e, "WORLD_SIZE=%u", r->world_size);
-        add(&e, "LOCAL_RANK=%u", p->local_rank);
-        add(&e, "LOCAL_WORLD_SIZE=%u", local);
-        add(&e, "NODE_RANK=%u", p->node_rank);
+        add_variable(&e, "RANK=%u", p->rank);
+        add_variable(&e, "WORLD_SIZE=%u", r->world_size);
+        add_variable(&e, "LOCAL_RANK=%u", p->local_rank);
+        add_variable(&e, "LOCAL_WORLD_SIZE=%u", local);
+        add_variable(&e, "NODE_RANK=%u", p->node_rank);
         /* torchrun counts agents, of which each executor runs one. */
-        add(&e, "PET_NNODES=%u", r->world_size);
-        add(&e, "PET_NODE_RANK=%u", p->rank);
-        add(&e, "PET_MASTER_ADDR=%s", r->master_address);
+        add_variable(&e, "PET_NNODES=%u", r->world_size);
+        add_variable(&e, "PET_NODE_RANK=%u", p->rank);
+        add_variable(&e, "PET_MASTER_ADDR=%s", r->master_address);
 
-        add(&e, "EXECUTOR_ID=%u", m->index);
-        add(&e, "EXECUTOR_ROLE=%s", role->name);
-        add(&e, "EXECUTOR_INDEX=%u", m->index);
+        add_variable(&e, "EXECUTOR_ID=%u", m->index);
+        add_variable(&e, "EXECUTOR_ROLE=%s", role->name);
+        add_variable(&e, "EXECUTOR_INDEX=%u", m->index);
         add_ports(&e, "PORT_LIST", m);
-        add(&e, "ROLES_LIST=%s", r->roles_list);
-        add(&e, "NUM_OF_PRIMUS_%s=%u", role->name, role->wanted);
-        add(&e, "PRIMUS_EXECUTOR_UNIQID=%s-%s-%u", job->uid, role->name, m->index);
-        add(&e, "PRIMUS_ROLE_CATEGORY=%s", role->category);
-        add(&e, "PRIMUS_SUBMIT_TIMESTAMP=%" PRIu64, job->submitted_real / USEC_PER_MSEC);
+        add_variable(&e, "ROLES_LIST=%s", r->roles_list);
+        add_variable(&e, "NUM_OF_PRIMUS_%s=%u", role->name, role->wanted);
+        add_variable(&e, "PRIMUS_EXECUTOR_UNIQID=%s-%s-%u", job->uid, role->name, m->index);
+        add_variable(&e, "PRIMUS_ROLE_CATEGORY=%s", role->category);
+        add_variable(&e, "PRIMUS_SUBMIT_TIMESTAMP=%" PRIu64, job->submitted_real / USEC_PER_MSEC);
 
-        add(&e, "PRIMUS_JOB_NAME=%s", job->name);
-        add(&e, "PRIMUS_RANK=%u", p->rank);
-        add(&e, "PRIMUS_WORLD_SIZE=%u", r->world_size);
-        add(&e, "PRIMUS_ROLE_SIZE=%u", role->wanted);
-        add(&e, "PRIMUS_NUM_NODES=%u", r->n_nodes);
-        add(&e, "PRIMUS_NODE_RANK=%u", p->node_rank);
-        add(&e, "PRIMUS_LOCAL_RANK=%u", p->local_rank);
-        add(&e, "PRIMUS_LOCAL_WORLD_SIZE=%u", local);
+        add_variable(&e, "PRIMUS_JOB_NAME=%s", job->name);
+        add_variable(&e, "PRIMUS_RANK=%u", p->rank);
+        add_variable(&e, "PRIMUS_WORLD_SIZE=%u", r->world_size);
+        add_variable(&e, "PRIMUS_ROLE_SIZE=%u", role->wanted);
+        add_variable(&e, "PRIMUS_NUM_NODES=%u", r->n_nodes);
+        add_variable(&e, "PRIMUS_NODE_RANK=%u", p->node_rank);
+        add_variable(&e, "PRIMUS_LOCAL_RANK=%u", p->local_rank);
+        add_variable(&e, "PRIMUS_LOCAL_WORLD_SIZE=%u", local);
         add_ports(&e, "PRIMUS_PORTS", m);
         if (strlen(r->hosts) <= TF_CONFIG_MAX)
-                add(&e, "PRIMUS_HOSTS=%s", r->hosts);
+                add_variable(&e, "PRIMUS_HOSTS=%s", r->hosts);
         if (e.error < 0) {
                 for (size_t k = 0; k < e.n; k++)
                         free(e.list[k]);

@@ -3,6 +3,7 @@
  * configuration asks for; a configuration lives as long as somebody points into it. */
 #include "masterd/job/reshape.h"
 
+#include <assert.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -114,7 +115,8 @@ static int shape_make(struct job *j, const struct job_spec *spec, struct shape *
 }
 
 /* Out of the counts of its role, and onto the list. */
-static void leave(struct job *j, struct role *r, struct executor *e) {
+static void leave_role(struct job *j, struct role *r, struct executor *e) {
+        assert(!e->leaver.leaves && r->n_state[e->state] > 0);
         r->n_state[e->state]--;
         r->restarts -= e->restart.n;
         if (e->gone && e->end.fate == FATE_IGNORE)
@@ -141,7 +143,7 @@ int job_reshape(struct job *j, struct job_spec *spec) {
                 struct role *before = j->roles + i;
                 const struct role_spec *after = spec_role(spec, before->spec->name);
                 for (uint32_t k = after ? after->num : 0; k < before->spec->num; k++)
-                        leave(j, before, before->executors[k]);
+                        leave_role(j, before, before->executors[k]);
         }
         for (uint32_t i = 0; i < spec->n_roles; i++) {
                 struct role *now = s.roles + i, *before = role_of(j, spec->roles[i].name);
@@ -182,6 +184,7 @@ int job_reshape(struct job *j, struct job_spec *spec) {
 void job_dismiss(struct executor *e) {
         struct job *j = e->job;
 
+        assert(e->leaver.leaves && j->leavers.n > 0);
         DL_DELETE2(j->leavers.list, e, leaver.prev, leaver.next);
         j->leavers.n--;
         executor_free(e);

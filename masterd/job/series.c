@@ -73,7 +73,7 @@ static float rate(const struct series_input *in, enum telemetry_field f) {
 }
 
 /* x of a whole; NAN where there is none. */
-static float share(float x, double whole) {
+static float share_of(float x, double whole) {
         return whole > 0 ? (float)(x / whole) : NAN;
 }
 
@@ -89,12 +89,12 @@ void series_derive(const struct series_input *in, float ret[static _SERIES_MAX])
                 highest(rate(in, TELEMETRY_PRESSURE_MEMORY_USEC), rate(in, TELEMETRY_PRESSURE_IO_USEC)));
 
         ret[SERIES_CPU] = rate(in, TELEMETRY_CPU_USEC);
-        ret[SERIES_CPU_SHARE] = share(
+        ret[SERIES_CPU_SHARE] = share_of(
                 ret[SERIES_CPU], cpu_limit != TELEMETRY_UNKNOWN ? (double)cpu_limit / USEC_PER_SEC : in->cpu);
         ret[SERIES_MEMORY] = gauge(in, TELEMETRY_MEMORY_BYTES);
         ret[SERIES_MEMORY_SHARE] =
-                share(ret[SERIES_MEMORY],
-                      memory_limit != TELEMETRY_UNKNOWN ? (double)memory_limit : (double)in->memory);
+                share_of(ret[SERIES_MEMORY],
+                         memory_limit != TELEMETRY_UNKNOWN ? (double)memory_limit : (double)in->memory);
         ret[SERIES_READ] = rate(in, TELEMETRY_READ_BYTES) * USEC_PER_SEC;
         ret[SERIES_WRITE] = rate(in, TELEMETRY_WRITE_BYTES) * USEC_PER_SEC;
         ret[SERIES_NET_RX] = rate(in, TELEMETRY_NET_RX_BYTES) * USEC_PER_SEC;
@@ -208,7 +208,7 @@ static void write_point(struct series *s, enum series_range r, uint64_t number, 
 }
 
 /* Writes what is over at that time; nothing was heard in what lies between. */
-static void advance(struct series *s, enum series_range r, uint64_t now_usec) {
+static void advance_series(struct series *s, enum series_range r, uint64_t now_usec) {
         struct gathering *g = s->gathering + r;
         uint64_t number = now_usec / intervals[r];
 
@@ -233,7 +233,7 @@ void series_add(struct series *s, uint64_t now_usec, const float values[static _
                 struct gathering *g = s->gathering + r;
                 if (g->number == 0)
                         g->number = g->first = MAX(now_usec / intervals[r], UINT64_C(1));
-                advance(s, r, now_usec);
+                advance_series(s, r, now_usec);
                 for (size_t k = 0; k < _SERIES_MAX; k++) {
                         if (isnan(values[k]))
                                 continue;
@@ -249,7 +249,7 @@ size_t series_read(struct series *s, enum series_range range, enum series_kind k
         const struct gathering *g = s->gathering + range;
         uint64_t from, n;
 
-        advance(s, range, now_usec);
+        advance_series(s, range, now_usec);
         if (!s->points[range] || g->number <= g->first)
                 return 0;
         n = MIN(g->number - g->first, (uint64_t)SERIES_POINTS);

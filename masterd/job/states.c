@@ -2,6 +2,7 @@
 /* The life of a job and of an executor attempt. Invariant: a state changes only along these tables. */
 #include "masterd/job/states.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
@@ -90,14 +91,18 @@ const char *executor_event_to_string(enum executor_event e) {
 }
 
 enum job_state job_next(enum job_state s, enum job_event e) {
-        uint8_t next = job_table[s][e];
+        uint8_t next;
 
+        assert(s >= 0 && s < _JOB_STATE_MAX && e < _JOB_EVENT_MAX);
+        next = job_table[s][e];
         return next == 0 ? _JOB_STATE_INVALID : (enum job_state)next;
 }
 
 enum executor_state executor_next(enum executor_state s, enum executor_event e) {
-        uint8_t next = executor_table[s][e];
+        uint8_t next;
 
+        assert(s >= 0 && s < _EXECUTOR_STATE_MAX && e < _EXECUTOR_EVENT_MAX);
+        next = executor_table[s][e];
         return next == 0            ? _EXECUTOR_STATE_INVALID
                : next == TO_PENDING ? EXECUTOR_PENDING
                                     : (enum executor_state)next;

@@ -8,7 +8,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/wire/errors.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"

@@ -8,8 +8,8 @@
 #include <uthash.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/when.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"

@@ -3,7 +3,7 @@
  * added up are the jobs themselves, so no count can go wrong. */
 #include "masterd/life/holdings.h"
 
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "lib/wire/errors.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"

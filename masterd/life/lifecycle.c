@@ -8,8 +8,9 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/messages.h"
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"

@@ -8,8 +8,8 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/wire/errors.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"

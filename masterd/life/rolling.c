@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/life/change.h"

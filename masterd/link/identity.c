@@ -9,8 +9,8 @@
 
 #include "lib/base/audit.h"
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "masterd/caller/audit.h"
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"

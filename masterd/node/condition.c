@@ -9,7 +9,7 @@
 #include <utlist.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "masterd/node/node.h"
 
 static int by_weight(const struct node_condition *a, const struct node_condition *b) {

@@ -11,7 +11,7 @@
 
 static_assert(NODE_GPUS_MAX >= LINK_GPUS_MAX, "a set has room for all that an agent may say");
 
-static size_t count(const struct inventory *v) {
+static size_t count_gpus(const struct inventory *v) {
         return MIN(v->n_gpus, (size_t)NODE_GPUS_MAX);
 }
 
@@ -19,13 +19,13 @@ char *gpus_text(const struct inventory *v, uint64_t gpus) {
         size_t size = 1;
         char *text, *end;
 
-        for (size_t i = 0; i < count(v); i++)
+        for (size_t i = 0; i < count_gpus(v); i++)
                 if (gpus >> i & 1)
                         size += strlen(v->gpus[i].uuid) + 1;
         end = text = malloc(size);
         if (!text)
                 return NULL;
-        for (size_t i = 0; i < count(v); i++) {
+        for (size_t i = 0; i < count_gpus(v); i++) {
                 if (!(gpus >> i & 1))
                         continue;
                 if (end > text)
@@ -49,7 +49,7 @@ static bool names(const char *text, const char *uuid) {
 uint64_t gpus_of_text(const struct inventory *v, const char *text) {
         uint64_t gpus = 0;
 
-        for (size_t i = 0; i < count(v); i++)
+        for (size_t i = 0; i < count_gpus(v); i++)
                 if (names(text, v->gpus[i].uuid))
                         gpus |= UINT64_C(1) << i;
         return gpus;

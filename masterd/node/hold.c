@@ -10,7 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 static const char *const causes[_HOLD_MAX] = {
         [HOLD_ADMIN] = "admin",         [HOLD_MAINTENANCE] = "maintenance",

@@ -2,6 +2,7 @@
 /* The registry of nodes. Invariant: the live list is ordered by last_seen_boot, oldest first. */
 #include "masterd/node/node.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/base/utf8.h"
 
 /* JOINING is 0; nothing goes back to it. */
 static const uint8_t table[_NODE_STATE_MAX][_NODE_EVENT_MAX] = {
@@ -46,6 +47,7 @@ enum node_state node_state_from_string(const char *s) {
 }
 
 enum node_state node_next(enum node_state s, enum node_event e) {
+        assert(s >= 0 && s < _NODE_STATE_MAX && e < _NODE_EVENT_MAX);
         return table[s][e] ? (enum node_state)table[s][e] : _NODE_STATE_INVALID;
 }
 
@@ -98,14 +100,6 @@ struct node *nodes_get(struct nodes *n, const char *name) {
 
 /* ---- labels ---- */
 
-static size_t labels_count(char *const *list) {
-        size_t n = 0;
-
-        while (list && list[n])
-                n++;
-        return n;
-}
-
 static bool label_has_key(const char *label, const char *key, size_t n) {
         return strncmp(label, key, n) == 0 && label[n] == '=';
 }
@@ -131,7 +125,7 @@ static int by_text(const void *a, const void *b) {
 }
 
 int node_set_label(struct node *node, const char *key, const char *value) {
-        size_t n = labels_count(node->set_labels), l = strlen(key), i = 0;
+        size_t n = strings_count(node->set_labels), l = strlen(key), i = 0;
         char *text = NULL, **bigger;
 
         while (i < n && !label_has_key(node->set_labels[i], key, l))
@@ -174,7 +168,7 @@ static bool set_by_people(const struct node *node, const char *label) {
 }
 
 int node_merge_labels(struct node *node, char *const *agent) {
-        char **merged = calloc(labels_count(agent) + labels_count(node->set_labels) + 1, sizeof(*merged));
+        char **merged = calloc(strings_count(agent) + strings_count(node->set_labels) + 1, sizeof(*merged));
         size_t n = 0;
         bool whole = merged;
 
@@ -248,6 +242,7 @@ bool node_may_log(struct node *node, uint64_t now_boot) {
 }
 
 void node_set_choosy(struct nodes *n, struct node *node, bool choosy) {
+        assert(!node->refuses.choosy || n->n_choosy > 0);
         n->n_choosy += choosy - node->refuses.choosy;
         node->refuses.choosy = choosy;
 }
@@ -255,6 +250,7 @@ void node_set_choosy(struct nodes *n, struct node *node, bool choosy) {
 void nodes_remove(struct nodes *n, struct node *node) {
         nodes_unwatch(n, node);
         node_set_choosy(n, node, false);
+        assert(n->n > 0);
         HASH_DEL(n->by_name, node);
         n->n--;
         node_free(node);

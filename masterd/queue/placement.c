@@ -126,8 +126,8 @@ void placement_free_of(const struct manager *m, const struct node *node, uint64_
 
         if (node->in_sched)
                 (void)sched_node_usage(m->placement->sched, node->slot, &u);
-        *ret_cpu_milli = usec_sub(u.capacity.cpu_milli, u.cpu_milli);
-        *ret_memory = usec_sub(u.capacity.memory, u.memory);
+        *ret_cpu_milli = sub_sat(u.capacity.cpu_milli, u.cpu_milli);
+        *ret_memory = sub_sat(u.capacity.memory, u.memory);
         *ret_gpus = u.capacity.gpus - (uint32_t)MIN(__builtin_popcountll(u.gpus), (int)u.capacity.gpus);
 }
 

@@ -9,7 +9,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/worker.h"
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"

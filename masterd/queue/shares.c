@@ -7,7 +7,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/worker.h"
 #include "masterd/core/manager.h"
 #include "masterd/queue/placement-parts.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "lib/wire/errors.h"
 
 #define NAMES_SHOWN 12u

@@ -10,7 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/core/manager.h"
 #include "masterd/node/node.h"
 #include "masterd/queue/placement-parts.h"

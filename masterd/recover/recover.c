@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/strv.h"
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
@@ -100,24 +101,6 @@ static void remap_gpus(struct node *node, const struct inventory *old, const str
         }
 }
 
-/* NULL-ended; of NULL an empty list. NULL: no memory. */
-static char **copy_texts(char *const *texts) {
-        size_t n = 0;
-        char **copy;
-
-        while (texts && texts[n])
-                n++;
-        copy = calloc(n + 1, sizeof(*copy));
-        for (size_t i = 0; copy && i < n; i++)
-                if (!(copy[i] = strdup(texts[i]))) {
-                        while (i > 0)
-                                free(copy[--i]);
-                        free(copy);
-                        return NULL;
-                }
-        return copy;
-}
-
 static int take_inventory(struct manager *m, struct node *node, const struct inventory *new) {
         struct inventory copy = *new;
         struct addr before = node->address;
@@ -149,10 +132,9 @@ static int take_inventory(struct manager *m, struct node *node, const struct inv
         copy.networks = calloc(new->n_networks + 1, sizeof(*copy.networks));
         if (copy.networks && new->n_networks > 0)
                 memcpy(copy.networks, new->networks, new->n_networks * sizeof(*copy.networks));
-        copy.labels = copy_texts(new->labels);
-        copy.numa = copy_texts(new->numa);
-        if (!copy.networks || !copy.labels || !copy.numa || placement_add_labels(node->name, &copy) < 0 ||
-            node_merge_labels(node, copy.labels) < 0) {
+        if (!copy.networks || strings_copy(new->labels, strings_count(new->labels), &copy.labels) < 0 ||
+            strings_copy(new->numa, strings_count(new->numa), &copy.numa) < 0 ||
+            placement_add_labels(node->name, &copy) < 0 || node_merge_labels(node, copy.labels) < 0) {
                 inventory_done(&copy);
                 return -ENOMEM;
         }

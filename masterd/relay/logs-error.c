@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "masterd/relay/logs.h"
 
 #define LINE_MAX_BYTES 4096u     /* of a line, more is not looked at */

@@ -10,7 +10,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "lib/wire/session.h"
 #include "masterd/caller/reply.h"

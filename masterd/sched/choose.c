@@ -11,13 +11,13 @@ uint32_t placing_stamp(struct sched *s) {
         return ++s->stamp;
 }
 
-uint32_t count_there(const struct placing *p, uint32_t slot) {
+uint32_t placing_count_there(const struct placing *p, uint32_t slot) {
         return p->s->shape_stamp[slot] == p->shape_mark ? p->s->shape_count[slot] : 0;
 }
 
 /* Counts k more executors of the current shape on a node, which is the gang's from now on. */
 static void mark(struct placing *p, uint32_t slot, uint32_t k) {
-        uint32_t there = count_there(p, slot);
+        uint32_t there = placing_count_there(p, slot);
 
         p->s->shape_stamp[slot] = p->shape_mark;
         p->s->shape_count[slot] = there + k;
@@ -44,7 +44,7 @@ static int choose_equal(struct placing *p, uint32_t shape, uint32_t slot, uint32
         return 0;
 }
 
-int choose(struct placing *p, uint32_t shape, uint32_t slot, uint32_t k) {
+int placing_choose(struct placing *p, uint32_t shape, uint32_t slot, uint32_t k) {
         int r = 0;
 
         if (!need_is_exact(&p->needs[shape]))
@@ -54,7 +54,7 @@ int choose(struct placing *p, uint32_t shape, uint32_t slot, uint32_t k) {
         return r;
 }
 
-void take_back(struct placing *p, size_t n) {
+void placing_take_back(struct placing *p, size_t n) {
         while (p->n > n) {
                 struct choice *c = &p->choices[--p->n];
                 node_return(p->s, c->slot, &p->needs[c->shape], c->k, &c->grant);
@@ -129,7 +129,7 @@ static void hide_those_of(struct placing *p, uint32_t other) {
                         node_hide(p->s, p->choices[i].slot);
 }
 
-void begin_shape(struct placing *p, uint32_t shape) {
+void placing_begin_shape(struct placing *p, uint32_t shape) {
         const struct sched_shape *h = &p->gang->shapes[shape];
 
         p->shape_mark = placing_stamp(p->s);
@@ -146,13 +146,14 @@ void begin_shape(struct placing *p, uint32_t shape) {
         find_universe(p, h);
 }
 
-void end_shape(struct placing *p) {
+void placing_end_shape(struct placing *p) {
         nodes_show(p->s);
 }
 
-uint32_t allowance(const struct placing *p, uint32_t shape, uint32_t slot) {
+uint32_t placing_allowance(const struct placing *p, uint32_t shape, uint32_t slot) {
         const struct sched_shape *h = &p->gang->shapes[shape];
-        uint32_t there = count_there(p, slot), limit = h->per_node > 0 ? h->per_node : h->max_per_node;
+        uint32_t there = placing_count_there(p, slot),
+                 limit = h->per_node > 0 ? h->per_node : h->max_per_node;
 
         if (p->apart[shape] & UINT64_C(1) << (shape & 63))
                 limit = 1;
@@ -163,16 +164,16 @@ uint32_t allowance(const struct placing *p, uint32_t shape, uint32_t slot) {
 
 /* ---- candidates ---- */
 
-bool comes_before(const struct candidate *a, const struct candidate *b) {
+bool candidate_comes_before(const struct candidate *a, const struct candidate *b) {
         return a->key != b->key ? a->key < b->key : a->slot < b->slot;
 }
 
-void heap_sift(struct candidate *c, uint32_t n, uint32_t i) {
+void candidates_sift(struct candidate *c, uint32_t n, uint32_t i) {
         for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
                 struct candidate t;
-                if (child + 1 < n && comes_before(&c[child + 1], &c[child]))
+                if (child + 1 < n && candidate_comes_before(&c[child + 1], &c[child]))
                         child++;
-                if (!comes_before(&c[child], &c[i]))
+                if (!candidate_comes_before(&c[child], &c[i]))
                         return;
                 t = c[i];
                 c[i] = c[child];
@@ -180,9 +181,9 @@ void heap_sift(struct candidate *c, uint32_t n, uint32_t i) {
         }
 }
 
-void heap_make(struct candidate *c, uint32_t n) {
+void candidates_heap(struct candidate *c, uint32_t n) {
         for (uint32_t i = n / 2; i-- > 0;)
-                heap_sift(c, n, i);
+                candidates_sift(c, n, i);
 }
 
 /* Preferred nodes first, then nodes of the gang, then those with room for more, then those on which less is
@@ -230,7 +231,7 @@ static bool has_company(const struct placing *p, uint32_t shape) {
         return false;
 }
 
-uint32_t find_candidates(struct placing *p, uint32_t shape, uint32_t wanted, uint64_t *ret_room) {
+uint32_t placing_find_candidates(struct placing *p, uint32_t shape, uint32_t wanted, uint64_t *ret_room) {
         const struct sched_shape *h = &p->gang->shapes[shape];
         bool company = has_company(p, shape);
         struct need joint = company ? with_company(p, shape) : (struct need){};
@@ -244,12 +245,12 @@ uint32_t find_candidates(struct placing *p, uint32_t shape, uint32_t wanted, uin
                 uint32_t slot = p->limited ? s->universe[i] : (uint32_t)i, k;
                 if (s->executors[slot] <= 0 || (company && !company_matches(p, shape, slot)))
                         continue;
-                k = MIN(wanted, allowance(p, shape, slot));
+                k = MIN(wanted, placing_allowance(p, shape, slot));
                 k = k > 0 ? fit_count(s, counted, slot, k) : 0;
-                if (k == 0 || (h->per_node > 0 && count_there(p, slot) == 0 && k < h->per_node))
+                if (k == 0 || (h->per_node > 0 && placing_count_there(p, slot) == 0 && k < h->per_node))
                         continue;
                 s->candidates[n] = (struct candidate){ candidate_key(p, need, slot, k, wanted), slot, k };
-                if (n > 0 && comes_before(&s->candidates[n], &s->candidates[0])) {
+                if (n > 0 && candidate_comes_before(&s->candidates[n], &s->candidates[0])) {
                         struct candidate t = s->candidates[0];
                         s->candidates[0] = s->candidates[n];
                         s->candidates[n] = t;
@@ -272,7 +273,7 @@ static const struct candidate *tightest(const struct placing *p, uint32_t shape,
                         continue;
                 b = (struct candidate){ candidate_key(p, &p->needs[shape], c->slot, rest, rest), c->slot,
                                         rest };
-                if (!best || comes_before(&b, &a)) {
+                if (!best || candidate_comes_before(&b, &a)) {
                         best = c;
                         a = b;
                 }
@@ -295,14 +296,14 @@ int place_together(struct placing *p, uint32_t shape, uint32_t wanted, bool part
         wanted = rest;
         if (wanted == 0)
                 return 0;
-        n = find_candidates(p, shape, wanted, &room);
+        n = placing_find_candidates(p, shape, wanted, &room);
         if (room < wanted && !partial)
                 return SCHED_E_NO_FIT;
         if (n > 0 && c[0].count >= wanted && h->per_node == 0) { /* no need to sort them */
                 *ret_placed = wanted;
-                return choose(p, shape, c[0].slot, wanted);
+                return placing_choose(p, shape, c[0].slot, wanted);
         }
-        heap_make(c, n);
+        candidates_heap(c, n);
         while (rest > 0 && n > 0) {
                 struct candidate top = c[0];
                 uint32_t k;
@@ -310,15 +311,15 @@ int place_together(struct placing *p, uint32_t shape, uint32_t wanted, bool part
                         top = *tightest(p, shape, n, rest);
                 k = MIN(top.count, rest);
                 /* A node that is new to a shape with per_node takes all of them or none. */
-                if (h->per_node == 0 || k == h->per_node || count_there(p, top.slot) > 0) {
-                        r = choose(p, shape, top.slot, k);
+                if (h->per_node == 0 || k == h->per_node || placing_count_there(p, top.slot) > 0) {
+                        r = placing_choose(p, shape, top.slot, k);
                         if (r < 0)
                                 return r;
                         rest -= k;
                         *ret_placed += k;
                 }
                 c[0] = c[--n];
-                heap_sift(c, n, 0);
+                candidates_sift(c, n, 0);
         }
         return rest == 0 || partial ? 0 : SCHED_E_NO_FIT;
 }
@@ -353,7 +354,7 @@ static int place_one(struct placing *p, uint32_t shape, bool together) {
         if (consumables_room(p->s, need, 1, false, NULL) == 0)
                 return SCHED_E_NO_FIT;
         if (has_company(p, shape)) {
-                if (find_candidates(p, shape, 1, &room) > 0)
+                if (placing_find_candidates(p, shape, 1, &room) > 0)
                         slot = p->s->candidates[0].slot;
         } else {
                 if (together && !p->limited && !need->worst &&
@@ -363,12 +364,12 @@ static int place_one(struct placing *p, uint32_t shape, bool together) {
                         slot = p->limited ? fit_best_of(p->s, need, p->s->universe, p->n_universe)
                                           : fit_best(p->s, need);
         }
-        return slot == SLOT_NONE ? SCHED_E_NO_FIT : choose(p, shape, slot, 1);
+        return slot == SLOT_NONE ? SCHED_E_NO_FIT : placing_choose(p, shape, slot, 1);
 }
 
 /* Hides a node where the shape has reached its limit. */
 static void hide_if_full(struct placing *p, uint32_t shape, uint32_t slot) {
-        if (slot < p->s->n && allowance(p, shape, slot) == 0)
+        if (slot < p->s->n && placing_allowance(p, shape, slot) == 0)
                 node_hide(p->s, slot);
 }
 

@@ -67,7 +67,7 @@ static void look_at(struct placing *p, uint32_t shape, uint32_t slot, struct tal
         if (n->hidden)
                 return;
         why->nodes++;
-        limit = MIN(allowance(p, shape, slot), least);
+        limit = MIN(placing_allowance(p, shape, slot), least);
         bits = limit == 0 ? SCHED_NODES : fit_lacking(p->s, &p->needs[shape], slot);
         why->lacking |= bits;
         if (bits == 0) {
@@ -80,7 +80,7 @@ static void look_at(struct placing *p, uint32_t shape, uint32_t slot, struct tal
         count_bits(t->lacking, bits);
 }
 
-void explain(struct placing *p, uint32_t shape, struct sched_no_fit *ret) {
+void explain_shape(struct placing *p, uint32_t shape, struct sched_no_fit *ret) {
         const struct sched_shape *h = &p->gang->shapes[shape];
         struct sched_no_fit why = { .shape = shape, .wanted = h->min, .waiting = h->max };
         uint32_t least = MAX(h->min, 1u); /* of those that may come beyond min, one would do */
@@ -90,14 +90,14 @@ void explain(struct placing *p, uint32_t shape, struct sched_no_fit *ret) {
         uint64_t room;
 
         p->company = 0;
-        begin_shape(p, shape);
-        (void)find_candidates(p, shape, least, &room);
+        placing_begin_shape(p, shape);
+        (void)placing_find_candidates(p, shape, least, &room);
         of_amounts = consumables_room(p->s, &p->needs[shape], least, false, &why.consumable);
         ever = consumables_room(p->s, &p->needs[shape], least, true, &why.consumable);
         why.fits = (uint32_t)MIN(room, of_amounts);
         for (size_t i = 0; i < (p->limited ? p->n_universe : p->s->n); i++)
                 look_at(p, shape, p->limited ? p->s->universe[i] : (uint32_t)i, &t, &why);
-        end_shape(p);
+        placing_end_shape(p);
         p->company = company;
         /* Beside others of its gang there may be less, which tells nothing of later. */
         why.never = why.nodes > 0 && (t.empty < least || ever < least);

@@ -26,15 +26,15 @@ void policy_measure(struct policy *p) {
         p->total = t;
 }
 
-static double part(double held, double total) {
+static double part_of(double held, double total) {
         return total > 0 ? held / total : 0;
 }
 
 /* The largest part of anything that is held. */
 static double dominant(const struct policy *p, const struct policy_amount *a) {
-        double cpu = part((double)a->cpu_milli, (double)p->total.cpu_milli),
-               memory = part((double)a->memory, (double)p->total.memory),
-               gpus = part((double)a->gpus, (double)p->total.gpus);
+        double cpu = part_of((double)a->cpu_milli, (double)p->total.cpu_milli),
+               memory = part_of((double)a->memory, (double)p->total.memory),
+               gpus = part_of((double)a->gpus, (double)p->total.gpus);
 
         return fmax(cpu, fmax(memory, gpus));
 }

@@ -156,7 +156,7 @@ static int lengthen(struct filter *f, uint32_t n) {
         return 0;
 }
 
-static void forget(struct sched *s, size_t i) {
+static void forget_filter(struct sched *s, size_t i) {
         filter_unref(s->filters[i]);
         s->filters[i] = s->filters[--s->n_filters];
 }
@@ -165,7 +165,7 @@ void filters_update(struct sched *s, uint32_t slot) {
         for (size_t i = 0; i < s->n_filters;) {
                 struct filter *f = s->filters[i];
                 if (f->refs > 1 || (f->allocated < s->allocated && lengthen(f, s->allocated) < 0))
-                        forget(s, i);
+                        forget_filter(s, i);
                 else {
                         update(f, s, slot);
                         i++;
@@ -244,7 +244,7 @@ int filter_get(struct sched *s, const struct sched_shape *h, const struct filter
         if (r < 0)
                 return r;
         if (s->n_filters == FILTERS_MAX)
-                forget(s, oldest);
+                forget_filter(s, oldest);
         f->used = ++s->filter_clock;
         s->filters[s->n_filters++] = f;
         *ret = f;

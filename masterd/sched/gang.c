@@ -101,16 +101,16 @@ static int place_all(struct placing *p, enum order order, bool together, uint32_
                 size_t before = p->n;
                 if (h->min == 0)
                         continue;
-                begin_shape(p, sorted[i]);
+                placing_begin_shape(p, sorted[i]);
                 if (p->gang->topology == SCHED_SPREAD && together)
                         r = place_spread(p, sorted[i], h->min, false, &placed);
                 else if (h->per_node > 0 || (together && (h->min > 1 || p->limited)))
                         r = place_together(p, sorted[i], h->min, false, &placed);
                 else
                         r = place_singly(p, sorted[i], h->min, together);
-                end_shape(p);
+                placing_end_shape(p);
                 if (r > 0)
-                        take_back(p, before);
+                        placing_take_back(p, before);
                 *ret_shape = sorted[i];
         }
         return r;
@@ -124,7 +124,7 @@ static int place_again(struct placing *p, enum order order, bool together) {
         placing_restart(p);
         r = place_all(p, order, together, &shape);
         if (r != 0)
-                take_back(p, 0);
+                placing_take_back(p, 0);
         return r;
 }
 
@@ -138,8 +138,8 @@ int place_somehow(struct placing *p, struct sched_no_fit *ret_why) {
         if (r <= 0)
                 return r;
         if (ret_why)
-                explain(p, shape, ret_why);
-        take_back(p, 0);
+                explain_shape(p, shape, ret_why);
+        placing_take_back(p, 0);
         while (p->company > 0 && r > 0) {
                 p->company--;
                 r = place_again(p, first, true);
@@ -167,10 +167,10 @@ static int place_more(struct placing *p) {
                 const struct sched_shape *h = &p->gang->shapes[sorted[i]];
                 if (h->max == h->min)
                         continue;
-                begin_shape(p, sorted[i]);
+                placing_begin_shape(p, sorted[i]);
                 r = (p->gang->topology == SCHED_SPREAD ? place_spread : place_together)(
                         p, sorted[i], h->max - h->min, true, &placed);
-                end_shape(p);
+                placing_end_shape(p);
         }
         return r;
 }
@@ -189,8 +189,8 @@ static int search(struct placing *p, bool **ret_scope, struct sched_no_fit *ret_
         placing_restart(p);
         r = place_all(p, BY_GPUS, true, &shape);
         if (r > 0)
-                explain(p, shape, ret_why);
-        take_back(p, 0);
+                explain_shape(p, shape, ret_why);
+        placing_take_back(p, 0);
         if (r == 0)
                 r = explain_topology(p, ret_why);
         return r < 0 ? r : SCHED_E_NO_FIT;
@@ -241,7 +241,7 @@ static void unassign(struct placing *p, const struct sched_placement *out) {
 }
 
 /* Turns counts into executors with ports of their own. */
-static int settle(struct placing *p, struct sched_placement *ret) {
+static int settle_placement(struct placing *p, struct sched_placement *ret) {
         _cleanup_(sched_placement_done) struct sched_placement out = {};
         struct sched_cpuset *cpus;
         struct sched_amount *amounts;
@@ -326,7 +326,7 @@ static bool near_valid(const struct sched_gang *g) {
         return done == all;
 }
 
-static int check(const struct sched *s, const struct sched_gang *g, uint64_t *ret_min) {
+static int check_gang(const struct sched *s, const struct sched_gang *g, uint64_t *ret_min) {
         uint64_t max = 0, min = 0;
 
         if (g->n_shapes == 0 || g->n_shapes > SCHED_SHAPES_MAX || g->topology > SCHED_SPREAD)
@@ -389,7 +389,7 @@ int sched_place(struct sched *s, const struct sched_gang *g, struct sched_placem
                 struct sched_no_fit *ret_why) {
         struct placing p = { .s = s, .gang = g };
         _cleanup_free_ bool *scope = NULL;
-        int r = check(s, g, &p.min);
+        int r = check_gang(s, g, &p.min);
 
         if (r < 0)
                 return r;
@@ -408,13 +408,13 @@ int sched_place(struct sched *s, const struct sched_gang *g, struct sched_placem
                 while (g->shapes[shape].max == 0)
                         shape++;
                 if (ret_why)
-                        explain(&p, shape, ret_why);
+                        explain_shape(&p, shape, ret_why);
                 r = SCHED_E_NO_FIT;
         }
         if (r == 0)
-                r = settle(&p, ret);
+                r = settle_placement(&p, ret);
         if (r != 0)
-                take_back(&p, 0);
+                placing_take_back(&p, 0);
         open_own(&p, false);
         for (size_t i = 0; i < p.n; i++)
                 free(p.choices[i].grant.cpus);

@@ -27,7 +27,7 @@ static int copy_word(char *to, size_t size, const char *from) {
         return 0;
 }
 
-static int fill(struct layout *l, const struct sched_description *d) {
+static int fill_layout(struct layout *l, const struct sched_description *d) {
         const uint64_t all = l->n_gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << l->n_gpus) - 1;
         struct sched_cpuset seen = {};
         bool any = false, complete = true;
@@ -81,7 +81,7 @@ int layout_get(struct sched *s, const struct sched_description *d, struct layout
         l->n_numa = (uint32_t)d->n_numa;
         l->numa = (struct sched_cpuset *)(l + 1);
         l->gpus = (struct gpu_kind *)(l->numa + l->n_numa);
-        if (fill(l, d) < 0) {
+        if (fill_layout(l, d) < 0) {
                 layout_unref(l);
                 return -EINVAL;
         }
@@ -138,7 +138,7 @@ static uint64_t gpus_of(const struct layout *l, uint32_t numa, uint64_t gpus) {
         return gpus & (l->gpus_of[numa] | (numa == 0 ? ~known : 0));
 }
 
-static uint32_t share(uint32_t have, uint32_t need, uint32_t limit) {
+static uint32_t share_among(uint32_t have, uint32_t need, uint32_t limit) {
         return need == 0 ? limit : MIN(limit, have / need);
 }
 
@@ -148,15 +148,15 @@ uint32_t layout_count(const struct sched_node *node, const struct need *n, uint6
         uint32_t cpus = 0, k = 0;
 
         if (!l || l->n_numa == 0) /* one NUMA node, without CPUs that we know */
-                return n->cpus > 0 ? 0 : share(bits(gpus), n->gpus, limit);
+                return n->cpus > 0 ? 0 : share_among(bits(gpus), n->gpus, limit);
         if (n->numa != SCHED_NUMA_REQUIRE) {
                 for (uint32_t i = 0; i < l->n_numa && n->cpus > 0; i++)
                         cpus += free_cpus(node, i, empty);
-                return share(cpus, n->cpus, share(bits(gpus), n->gpus, limit));
+                return share_among(cpus, n->cpus, share_among(bits(gpus), n->gpus, limit));
         }
         for (uint32_t i = 0; i < l->n_numa && k < limit; i++)
-                k += share(n->cpus > 0 ? free_cpus(node, i, empty) : 0, n->cpus,
-                           share(bits(gpus_of(l, i, gpus)), n->gpus, limit));
+                k += share_among(n->cpus > 0 ? free_cpus(node, i, empty) : 0, n->cpus,
+                                 share_among(bits(gpus_of(l, i, gpus)), n->gpus, limit));
         return MIN(k, limit);
 }
 
@@ -169,7 +169,8 @@ static uint64_t links_of(const struct layout *l, uint32_t gpu) {
 /* From one GPU on, each time the one that is joined to most of those picked, and of these to least of the
  * rest: what stays behind is joined as well. Adds up the joints among those picked, and takes off those that
  * are torn. */
-static uint64_t grow(const struct layout *l, uint64_t gpus, uint32_t first, uint32_t n, int32_t *ret_score) {
+static uint64_t grow_pick(const struct layout *l, uint64_t gpus, uint32_t first, uint32_t n,
+                          int32_t *ret_score) {
         uint64_t picked = UINT64_C(1) << first;
         int32_t within = 0, torn = 0;
 
@@ -202,7 +203,7 @@ static uint64_t pick_linked(const struct layout *l, uint64_t gpus, uint32_t n) {
         uint64_t best = 0;
 
         for (uint64_t b = gpus; b; b &= b - 1) {
-                uint64_t picked = grow(l, gpus, (uint32_t)__builtin_ctzll(b), n, &score);
+                uint64_t picked = grow_pick(l, gpus, (uint32_t)__builtin_ctzll(b), n, &score);
                 if (score > best_score) {
                         best_score = score;
                         best = picked;

@@ -2,6 +2,7 @@
 /* Nodes and what is held on them. Invariant: counts in held are those of the bits in gpus and ports, except
  * while a placement is being put together; what the flat arrays say is free is the capacity less what is
  * held, or 0. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -188,6 +189,7 @@ int node_take(struct sched *s, uint32_t slot, const struct need *n, uint32_t k, 
                 }
         } else if (n->gpus > 0)
                 gpus = layout_pick_gpus(node, free_gpus, n->gpus * k);
+        assert(!(gpus & ~free_gpus)); /* what nobody has */
         node->gpus |= gpus;
         count_in(&node->held, n, k);
         consumables_take(s, n->amounts, n->n_amounts, k);
@@ -199,6 +201,7 @@ int node_take(struct sched *s, uint32_t slot, const struct need *n, uint32_t k, 
 void node_return(struct sched *s, uint32_t slot, const struct need *n, uint32_t k, struct grant *g) {
         struct sched_node *node = &s->nodes[slot];
 
+        assert(node->held.executors >= k && (g->gpus & node->gpus) == g->gpus);
         node->gpus &= ~g->gpus;
         if (g->cpus)
                 remove_cpus(node, g->cpus);
@@ -227,6 +230,7 @@ void node_hide(struct sched *s, uint32_t slot) {
 
         if (!n || n->hidden)
                 return;
+        assert(s->n_hidden < s->allocated);
         n->hidden = true;
         s->hidden[s->n_hidden++] = slot;
         node_refresh(s, slot);

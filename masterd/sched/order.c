@@ -2,6 +2,7 @@
 /* Who is next. A band (user in a pool, priority) is a tree by time of submission; a pass joins the first ones
  * of all bands in two heaps, users inside their pool and pools, so that it never sorts all that wait.
  * Invariant: in a band the first one has the highest priority also with aging, for it waits longest. */
+#include <assert.h>
 #include <errno.h>
 
 #include "lib/base/cleanup.h"
@@ -23,7 +24,7 @@ static bool before(const struct entry *a, const struct entry *b) {
 }
 
 /* Puts child where e hangs. */
-static void replace(struct band *b, struct entry *e, struct entry *child) {
+static void replace_child(struct band *b, struct entry *e, struct entry *child) {
         if (!e->parent)
                 b->root = child;
         else if (e->parent->left == e)
@@ -38,7 +39,7 @@ static void replace(struct band *b, struct entry *e, struct entry *child) {
 static void rotate_up(struct band *b, struct entry *e) {
         struct entry *up = e->parent;
 
-        replace(b, up, e);
+        replace_child(b, up, e);
         if (up->left == e) {
                 up->left = e->right;
                 if (e->right)
@@ -84,7 +85,7 @@ static void tree_insert(struct band *b, struct entry *e) {
 static void tree_remove(struct band *b, struct entry *e) {
         while (e->left && e->right)
                 rotate_up(b, chance(e->left) < chance(e->right) ? e->left : e->right);
-        replace(b, e, e->left ?: e->right);
+        replace_child(b, e, e->left ?: e->right);
         e->left = e->right = e->parent = NULL;
 }
 
@@ -123,8 +124,10 @@ static int band_get(struct account *a, int32_t priority, struct band **ret) {
 
 int order_insert(struct entry *e) {
         struct band *b = NULL;
-        int r = band_get(e->account, e->job.priority, &b);
+        int r;
 
+        assert(!e->band);
+        r = band_get(e->account, e->job.priority, &b);
         if (r < 0)
                 return r;
         tree_insert(b, e);

@@ -153,7 +153,7 @@ uint64_t gang_least(const struct sched_gang *g, struct sched_shape *shapes, stru
 }
 
 /* The entry's reservation is no more. The plan may know it, so it stays until the end of the pass. */
-static void drop(struct pass *pass, struct entry *e) {
+static void drop_reservation(struct pass *pass, struct entry *e) {
         struct reservation **bigger, *r = e->reservation;
 
         if (!r)
@@ -245,7 +245,7 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
                 found = NULL;
                 old->made = pass->now;
         } else {
-                drop(pass, e);
+                drop_reservation(pass, e);
                 if (!found)
                         return SCHED_E_NO_FIT;
                 entry_reserve(pass->policy, e, found);
@@ -321,14 +321,14 @@ static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *
 
         pass->policy->ahead++;
         if (why->never) {
-                drop(pass, e);
+                drop_reservation(pass, e);
                 waits(pass, e, POLICY_NEVER, why, 0);
                 return 0;
         }
         if (pass->planned < pass->policy->conf.reservations)
                 r = reserve(pass, e, g);
         else
-                drop(pass, e);
+                drop_reservation(pass, e);
         if (pass->cut)
                 return MIN(r, 0);
         if (r > 0) {
@@ -353,7 +353,7 @@ static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *
         if (r < 0)
                 return r;
         if (claim) {
-                drop(pass, e);
+                drop_reservation(pass, e);
                 entry_reserve(pass->policy, e, claim);
                 r = plan_add(pass->plan, claim);
                 waits(pass, e, POLICY_PREEMPTING, why, 0);
@@ -388,7 +388,7 @@ static int started(struct pass *pass, struct entry *e, const struct sched_placem
 
         pass->started++;
         p->work += WORK_PLACED * places->n;
-        drop(pass, e);
+        drop_reservation(pass, e);
         p->ops->placed(p->userdata, e->job.id, places);
         r = pass->plan ? plan_started(pass->plan, e, places) : 0;
         if (e->band && p->ops->gang(p->userdata, e->job.id, &more) > 0)
@@ -410,11 +410,11 @@ static int place_reserved(struct pass *pass, struct entry *e, const struct sched
         if (q == 0)
                 q = plan_place_there(pass->plan, e, g, &r->places, ret);
         if (q > 0 && r->claim && r->leaving == 0) /* they have gone, and still: begin again */
-                drop(pass, e);
+                drop_reservation(pass, e);
         return q;
 }
 
-static int place(struct pass *pass, struct entry *e, const struct sched_gang *g) {
+static int place_entry(struct pass *pass, struct entry *e, const struct sched_gang *g) {
         struct sched_shape shapes[SCHED_SHAPES_MAX];
         struct sched_gang within = *g;
         struct policy *p = pass->policy;
@@ -471,7 +471,7 @@ static int place(struct pass *pass, struct entry *e, const struct sched_gang *g)
  * what becomes free under the limit is for it. */
 static void no_quota(struct pass *pass, struct entry *e, enum policy_reason reason,
                      const struct policy_amount *least) {
-        drop(pass, e);
+        drop_reservation(pass, e);
         waits(pass, e, reason, NULL, 0);
         if (reason == POLICY_NEVER || !out_of_patience(pass, e))
                 return;
@@ -506,7 +506,7 @@ static int try_entry(struct pass *pass, struct entry *e) {
         int r = p->ops->gang(p->userdata, e->job.id, &g);
 
         if (r > 0) {
-                drop(pass, e);
+                drop_reservation(pass, e);
                 entry_satisfied(p, e);
                 return 0;
         }
@@ -518,7 +518,7 @@ static int try_entry(struct pass *pass, struct entry *e) {
         if (e->mark != mark) { /* it asks for something else now */
                 e->mark = mark;
                 e->looked_at = e->explained = e->failed = e->sought = 0;
-                drop(pass, e);
+                drop_reservation(pass, e);
         }
         least = gang_amount(&g, false);
         uses = sched_gang_uses(&g);
@@ -530,17 +530,17 @@ static int try_entry(struct pass *pass, struct entry *e) {
                 return 0;
         }
         if ((uses & pass->owed) && !(e->reservation && e->reservation->claim)) {
-                drop(pass, e);
+                drop_reservation(pass, e);
                 waits(pass, e, POLICY_RESERVED, NULL, pass->owed_to);
                 return 0;
         }
-        r = place(pass, e, &g);
+        r = place_entry(pass, e, &g);
         if (r < 0)
                 waits(pass, e, POLICY_SKIPPED, NULL, 0);
         return r == -ENOMEM ? r : 0; /* others may still be right */
 }
 
-static int run(struct pass *pass) {
+static int run_pass(struct pass *pass) {
         struct policy *p = pass->policy;
         struct cursor c = {};
         struct entry *e;
@@ -569,7 +569,7 @@ int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next) {
         p->ahead = 0;
         p->work = 0;
         policy_measure(p);
-        r = run(pass);
+        r = run_pass(pass);
         if (!pass->cut)
                 p->cuts = 0;
         else if (p->cut_grown != p->sched->grown)

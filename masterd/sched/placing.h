@@ -42,27 +42,27 @@ int shape_need(struct sched *s, const struct sched_shape *h, uint64_t whole_host
 uint32_t placing_stamp(struct sched *s);
 
 /* Chooses k executors of the shape there. -ENOMEM. */
-int choose(struct placing *p, uint32_t shape, uint32_t slot, uint32_t k);
+int placing_choose(struct placing *p, uint32_t shape, uint32_t slot, uint32_t k);
 /* Gives back the choices behind the first n. */
-void take_back(struct placing *p, size_t n);
+void placing_take_back(struct placing *p, size_t n);
 
 /* Makes marks and universe those of a shape: where executors of it are, and what it may not use. Undone by
- * end_shape(). */
-void begin_shape(struct placing *p, uint32_t shape);
-void end_shape(struct placing *p);
+ * placing_end_shape(). */
+void placing_begin_shape(struct placing *p, uint32_t shape);
+void placing_end_shape(struct placing *p);
 
 /* How many more of the shape the limits per node allow on a node. */
-uint32_t allowance(const struct placing *p, uint32_t shape, uint32_t slot);
+uint32_t placing_allowance(const struct placing *p, uint32_t shape, uint32_t slot);
 /* Executors of the current shape there. */
-uint32_t count_there(const struct placing *p, uint32_t slot);
+uint32_t placing_count_there(const struct placing *p, uint32_t slot);
 
 /* Where the current shape may go, and how many: s->candidates, the best of them first. Returns how many
  * nodes; *ret_room: executors on them together, each node counted for no more than are wanted. */
-uint32_t find_candidates(struct placing *p, uint32_t shape, uint32_t wanted, uint64_t *ret_room);
-bool comes_before(const struct candidate *a, const struct candidate *b);
+uint32_t placing_find_candidates(struct placing *p, uint32_t shape, uint32_t wanted, uint64_t *ret_room);
+bool candidate_comes_before(const struct candidate *a, const struct candidate *b);
 /* Heap of candidates, the best first. */
-void heap_make(struct candidate *c, uint32_t n);
-void heap_sift(struct candidate *c, uint32_t n, uint32_t i);
+void candidates_heap(struct candidate *c, uint32_t n);
+void candidates_sift(struct candidate *c, uint32_t n, uint32_t i);
 
 /* Chooses places for wanted executors of the current shape, as few nodes as possible; or, when partial, for
  * as many as fit. *ret_placed of them. SCHED_E_NO_FIT: there is no room for all (then what was chosen, of
@@ -94,6 +94,6 @@ int place_in_topology(struct placing *p, bool **ret_scope);
 int topology_room(struct placing *p, bool empty, uint64_t *ret_most, bool *ret_all);
 
 /* explain.c: why there is no room for a shape beside what is chosen now. */
-void explain(struct placing *p, uint32_t shape, struct sched_no_fit *ret);
+void explain_shape(struct placing *p, uint32_t shape, struct sched_no_fit *ret);
 /* Why there is none in one domain, though there is in several. -ENOMEM. */
 int explain_topology(struct placing *p, struct sched_no_fit *ret);

@@ -147,7 +147,8 @@ static uint64_t not_before(const struct plan *plan, const struct entry *e, const
         return t;
 }
 
-static void remember(struct plan *plan, const struct entry *e, const struct sched_gang *g, uint64_t start) {
+static void remember_start(struct plan *plan, const struct entry *e, const struct sched_gang *g,
+                           uint64_t start) {
         if (g->n_shapes == 1 && shape_plain(g, g->shapes) && e->held_n == 0 && plan->n_found < FOUND_MAX)
                 plan->found[plan->n_found++] = (struct found){ g->shapes[0], e->job.duration_usec, start };
 }
@@ -207,8 +208,8 @@ bool plan_exhausted(const struct plan *plan) {
         return plan->fits > plan->policy->conf.looks || policy_tired(plan->policy);
 }
 
-static int find(struct plan *plan, struct entry *e, const struct sched_gang *g, struct sched_placement *ret,
-                uint64_t *ret_start) {
+static int find_start(struct plan *plan, struct entry *e, const struct sched_gang *g,
+                      struct sched_placement *ret, uint64_t *ret_start) {
         uint64_t t = 0;
         int r = list_times(plan);
 
@@ -227,13 +228,13 @@ int plan_find(struct plan *plan, struct entry *e, const struct sched_gang *g, st
 
         if (!res)
                 return -ENOMEM;
-        r = find(plan, e, g, &res->places, &res->start);
+        r = find_start(plan, e, g, &res->places, &res->start);
         if (r == 0)
-                remember(plan, e, g, res->start);
+                remember_start(plan, e, g, res->start);
         else if (r > 0) { /* something goes on for nobody knows how long */
                 plan_seek(plan, plan->now);
                 plan->guessing = res->guess = true;
-                r = find(plan, e, g, &res->places, &res->start);
+                r = find_start(plan, e, g, &res->places, &res->start);
                 plan_seek(plan, plan->now);
                 plan->guessing = false;
         }

@@ -90,7 +90,7 @@ static bool may_preempt(const struct pass *pass, const struct entry *e, const st
         return pool->conf.preempts || within_guarantee(pool, &a);
 }
 
-static int collect(struct choosing *c) {
+static int collect_victims(struct choosing *c) {
         struct pass *pass = c->pass;
         const struct policy *p = pass->policy;
         struct policy_amount least = gang_amount(c->gang, false);
@@ -215,7 +215,7 @@ static int choose_exactly(struct choosing *c, size_t i, uint64_t cost) {
 }
 
 /* Marks those that are to go. SCHED_E_NO_FIT: not even all are enough. */
-static int choose(struct choosing *c) {
+static int placing_choose(struct choosing *c) {
         int r = 0;
 
         for (size_t i = 0; i < c->n && r >= 0; i++)
@@ -255,7 +255,7 @@ static void give_up(struct pass *pass, const struct entry *e, const struct sched
 }
 
 /* Counts those who are being stopped anyway as gone (or not). *ret_by: when they are. */
-static int leave(struct pass *pass, bool out, uint64_t *ret_by) {
+static int count_out(struct pass *pass, bool out, uint64_t *ret_by) {
         int r = 0;
 
         *ret_by = 0;
@@ -293,12 +293,12 @@ static int search(struct choosing *c, struct reservation **ret) {
         struct reservation *claim = NULL;
         struct pass *pass = c->pass;
         uint64_t by;
-        int r = leave(pass, true, &by), q = 0;
+        int r = count_out(pass, true, &by), q = 0;
 
         if (r >= 0)
                 r = fits(c); /* it is only to wait for those who go anyway */
         if (r > 0) {
-                r = choose(c);
+                r = placing_choose(c);
                 if (r > 0)
                         give_up(pass, c->entry, c->gang);
                 for (size_t i = 0; i < c->n && q >= 0; i++)
@@ -311,7 +311,7 @@ static int search(struct choosing *c, struct reservation **ret) {
         for (size_t i = 0; i < c->n && q >= 0; i++)
                 q = set_out(c, i, false);
         if (q >= 0)
-                q = leave(pass, false, &by);
+                q = count_out(pass, false, &by);
         if (claim && r == 0 && q >= 0) {
                 claim->entry = c->entry;
                 claim->claim = true;
@@ -351,7 +351,7 @@ int preempt_for(struct pass *pass, struct entry *e, const struct sched_gang *g, 
         c.gang = &least;
         if (hopeless(pass, e, g) || later(pass, e, &least))
                 return 0;
-        r = collect(&c);
+        r = collect_victims(&c);
         if (r == 0 && c.n > 0 && !pass->plan)
                 r = plan_new(pass->policy, pass->now, &pass->plan);
         if (r == 0 && c.n > 0) {

@@ -72,17 +72,17 @@ static int sort_out(const struct placing *p, uint32_t n, struct buckets *b) {
         count_gang(p, b);
         for (uint32_t d = 0; d < b->n; d++) {
                 struct bucket *k = &b->buckets[d];
-                heap_make(k->heap, k->n);
+                candidates_heap(k->heap, k->n);
                 if (k->n > 0)
                         b->heap[b->n_heap++] = (struct candidate){ bucket_key(k), d, 0 };
         }
-        heap_make(b->heap, b->n_heap);
+        candidates_heap(b->heap, b->n_heap);
         return 0;
 }
 
 static void drop_top(struct candidate *heap, uint32_t *n) {
         heap[0] = heap[--*n];
-        heap_sift(heap, *n, 0);
+        candidates_sift(heap, *n, 0);
 }
 
 int place_spread(struct placing *p, uint32_t shape, uint32_t wanted, bool partial, uint32_t *ret_placed) {
@@ -95,7 +95,7 @@ int place_spread(struct placing *p, uint32_t shape, uint32_t wanted, bool partia
         *ret_placed = 0;
         if (rest < wanted && !partial)
                 return SCHED_E_NO_FIT;
-        n = find_candidates(p, shape, wanted, &room);
+        n = placing_find_candidates(p, shape, wanted, &room);
         if (room < wanted && !partial)
                 return SCHED_E_NO_FIT;
         r = sort_out(p, n, &b);
@@ -104,10 +104,10 @@ int place_spread(struct placing *p, uint32_t shape, uint32_t wanted, bool partia
                 struct candidate *top = &d->heap[0];
                 uint32_t k = h->per_node > 0 ? MIN(top->count, rest) : 1;
                 /* A node that is new to a shape with per_node takes all of them or none. */
-                if (h->per_node > 0 && k < h->per_node && count_there(p, top->slot) == 0)
+                if (h->per_node > 0 && k < h->per_node && placing_count_there(p, top->slot) == 0)
                         k = 0;
                 if (k > 0)
-                        r = choose(p, shape, top->slot, k);
+                        r = placing_choose(p, shape, top->slot, k);
                 if (r < 0)
                         return r;
                 rest -= k;
@@ -120,7 +120,7 @@ int place_spread(struct placing *p, uint32_t shape, uint32_t wanted, bool partia
                 if (d->n == 0)
                         drop_top(b.heap, &b.n_heap);
                 else
-                        heap_sift(b.heap, b.n_heap, 0);
+                        candidates_sift(b.heap, b.n_heap, 0);
         }
         return r < 0 ? r : rest == 0 || partial ? 0 : SCHED_E_NO_FIT;
 }

@@ -158,7 +158,7 @@ static uint32_t room_on(struct placing *p, uint32_t shape, uint32_t slot, bool e
                                : 0;
         if (p->s->executors[slot] <= 0)
                 return 0;
-        k = MIN(min, allowance(p, shape, slot));
+        k = MIN(min, placing_allowance(p, shape, slot));
         return k > 0 ? fit_count(p->s, &p->needs[shape], slot, k) : 0;
 }
 
@@ -180,7 +180,7 @@ static int find_rooms(struct placing *p, uint32_t level, bool empty, struct room
                                 rooms[domain_of[h->present[k]]].own++;
                 if (h->min == 0 || h->near) /* what has to be near to others comes where they come */
                         continue;
-                begin_shape(p, i);
+                placing_begin_shape(p, i);
                 for (size_t k = 0; k < (p->limited ? p->n_universe : p->s->n); k++) {
                         uint32_t slot = p->limited ? p->s->universe[k] : (uint32_t)k,
                                  fit = room_on(p, i, slot, empty);
@@ -191,7 +191,7 @@ static int find_rooms(struct placing *p, uint32_t level, bool empty, struct room
                         if (p->needs[i].filter)
                                 r->rank = MIN(r->rank, p->needs[i].filter->rank[slot]);
                 }
-                end_shape(p);
+                placing_end_shape(p);
                 for (uint32_t d = 0; d < n; d++) {
                         rooms[d].lacks |= rooms[d].now < h->min;
                         rooms[d].spare += rooms[d].now;

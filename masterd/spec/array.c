@@ -77,7 +77,7 @@ static bool read_number(const char **p, uint32_t *ret) {
         "with \"%8\" behind them for 8 at a time"
 #define WHY_MANY "must name at most 100000 elements"
 
-static int refuse(const char *why, const char **ret_why) {
+static int refuse_range(const char *why, const char **ret_why) {
         *ret_why = why;
         return -EINVAL;
 }
@@ -88,7 +88,7 @@ static int add_range(struct array_range *a, uint32_t first, uint32_t last, uint3
         uint32_t *bigger;
 
         if (a->n + n > ARRAY_ELEMENTS_MAX)
-                return refuse(WHY_MANY, ret_why);
+                return refuse_range(WHY_MANY, ret_why);
         bigger = reallocarray(a->indices, a->n + (size_t)n, sizeof(*bigger));
         if (!bigger)
                 return -ENOMEM;
@@ -102,36 +102,36 @@ static int read_part(const char **p, struct array_range *a, const char **ret_why
         uint32_t first, last, step = 1;
 
         if (!read_number(p, &first))
-                return refuse(WHY_FORM, ret_why);
+                return refuse_range(WHY_FORM, ret_why);
         last = first;
         if (**p == '-') {
                 (*p)++;
                 if (!read_number(p, &last))
-                        return refuse(WHY_FORM, ret_why);
+                        return refuse_range(WHY_FORM, ret_why);
                 if (last < first)
-                        return refuse("must have the smaller index first in each range", ret_why);
+                        return refuse_range("must have the smaller index first in each range", ret_why);
                 if (**p == ':') {
                         (*p)++;
                         if (!read_number(p, &step))
-                                return refuse(WHY_FORM, ret_why);
+                                return refuse_range(WHY_FORM, ret_why);
                         if (step == 0)
-                                return refuse("must have a step of at least 1", ret_why);
+                                return refuse_range("must have a step of at least 1", ret_why);
                 }
         }
         return add_range(a, first, last, step, ret_why);
 }
 
-static int compare(const void *x, const void *y) {
+static int by_number(const void *x, const void *y) {
         uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
 
         return (a > b) - (a < b);
 }
 
 static int put_in_order(struct array_range *a, const char **ret_why) {
-        qsort(a->indices, a->n, sizeof(*a->indices), compare);
+        qsort(a->indices, a->n, sizeof(*a->indices), by_number);
         for (uint32_t i = 1; i < a->n; i++)
                 if (a->indices[i] == a->indices[i - 1])
-                        return refuse("must name each index once", ret_why);
+                        return refuse_range("must name each index once", ret_why);
         return 0;
 }
 
@@ -146,12 +146,12 @@ int array_range_parse(const char *text, struct array_range *ret, const char **re
         if (r >= 0 && *p == '%') {
                 p++;
                 if (!read_number(&p, &a.limit))
-                        r = refuse(WHY_FORM, ret_why);
+                        r = refuse_range(WHY_FORM, ret_why);
                 else if (a.limit == 0 || a.limit > ARRAY_ELEMENTS_MAX)
-                        r = refuse("must allow 1 to 100000 elements at a time behind '%'", ret_why);
+                        r = refuse_range("must allow 1 to 100000 elements at a time behind '%'", ret_why);
         }
         if (r >= 0 && *p)
-                r = refuse(WHY_FORM, ret_why);
+                r = refuse_range(WHY_FORM, ret_why);
         if (r >= 0)
                 r = put_in_order(&a, ret_why);
         if (r < 0) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/spec/check.h"
 #include "masterd/spec/valid.h"
 
@@ -56,8 +56,9 @@ static bool has_dates(const struct input_spec *in) {
         bool markers = false;
 
         for (size_t i = 0; i < in->n_success_markers; i++)
-                markers |= has_date(in->success_markers[i]);
-        return markers || (in->path_pattern && has_date(in->path_pattern)) || has_date(in->name_pattern);
+                markers |= valid_has_date(in->success_markers[i]);
+        return markers || (in->path_pattern && valid_has_date(in->path_pattern)) ||
+               valid_has_date(in->name_pattern);
 }
 
 static int check_range(struct reader *r, const struct input_spec *in, size_t i) {

@@ -6,7 +6,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/spec/check.h"
 
 static struct place place_in(size_t role, const char *object, const char *key) {

@@ -8,6 +8,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/parse.h"
 #include "masterd/spec/check.h"
 

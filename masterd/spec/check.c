@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/strv.h"
 
 struct place place_of(const char *key) {
         struct place p = {};
@@ -32,22 +33,6 @@ static struct place place_in_strategy(size_t i, const char *key) {
         return p;
 }
 
-static int copy_texts(char *const *from, size_t n, char ***ret) {
-        char **to = calloc(n + 1, sizeof(char *));
-
-        if (!to)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                if (!(to[i] = strdup(from[i]))) {
-                        while (i > 0)
-                                free(to[--i]);
-                        free(to);
-                        return -ENOMEM;
-                }
-        *ret = to;
-        return 0;
-}
-
 /* ---- defaults that depend on other keys ---- */
 
 static int complete_command(struct role_spec *role) {
@@ -57,7 +42,7 @@ static int complete_command(struct role_spec *role) {
 
         if (!role->command)
                 return 0;
-        r = copy_texts((char *const *)shell, ELEMENTSOF(shell), &argv);
+        r = strings_copy((char *const *)shell, ELEMENTSOF(shell), &argv);
         if (r < 0)
                 return r;
         free(role->argv); /* empty */
@@ -84,7 +69,7 @@ static int complete_nodes(const struct job_spec *s, struct role_spec *role) {
 
         if (role->n_nodes > 0 || s->n_nodes == 0)
                 return 0;
-        r = copy_texts(s->nodes, s->n_nodes, &nodes);
+        r = strings_copy(s->nodes, s->n_nodes, &nodes);
         if (r < 0)
                 return r;
         free(role->nodes); /* empty */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "masterd/spec/env-text.h"
 #include "masterd/spec/schema.h"
 
@@ -88,8 +88,8 @@ struct editor {
         struct edit_effects effects;
 };
 
-static int refuse(struct editor *x, const char *format, ...) _printf_(2, 3);
-static int refuse(struct editor *x, const char *format, ...) {
+static int refuse_edit(struct editor *x, const char *format, ...) _printf_(2, 3);
+static int refuse_edit(struct editor *x, const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);
@@ -151,8 +151,9 @@ static const char *long_of(const struct schema *s, const struct key *k) {
 
 /* Walks to the message that holds the last key of the path, making what is missing. *ret_name: that key, or a
  * name of a map. */
-static int walk(struct editor *x, const char *path, char *copy, json_t **object, const struct schema **schema,
-                const struct key **ret_key, const char **ret_name, bool make) {
+static int walk_path(struct editor *x, const char *path, char *copy, json_t **object,
+                     const struct schema **schema, const struct key **ret_key, const char **ret_name,
+                     bool make) {
         char *p = copy, *dot;
 
         for (;;) {
@@ -164,14 +165,14 @@ static int walk(struct editor *x, const char *path, char *copy, json_t **object,
                         *dot = 0;
                 k = schema_find(*schema, p);
                 if (!k)
-                        return refuse(x, "%s: there is no key %s", path, p);
+                        return refuse_edit(x, "%s: there is no key %s", path, p);
                 if (!dot) {
                         *ret_key = k;
                         *ret_name = k->name;
                         return 0;
                 }
                 if (k->type != KEY_MAP && k->type != KEY_MESSAGE)
-                        return refuse(x, "%s: %s has no keys of its own", path, p);
+                        return refuse_edit(x, "%s: %s has no keys of its own", path, p);
                 next = json_object_get(*object, k->name);
                 if (!next) {
                         if (!make)
@@ -182,21 +183,21 @@ static int walk(struct editor *x, const char *path, char *copy, json_t **object,
                                 return -ENOMEM;
                 }
                 if (!json_is_object(next))
-                        return refuse(x, "%s: %s has no keys of its own", path, p);
+                        return refuse_edit(x, "%s: %s has no keys of its own", path, p);
                 *object = next;
                 p = dot + 1;
                 if (k->type == KEY_MAP) {
                         *ret_key = NULL;
                         *ret_name = p;
-                        return *p ? 0 : refuse(x, "%s: a name is missing behind the last dot", path);
+                        return *p ? 0 : refuse_edit(x, "%s: a name is missing behind the last dot", path);
                 }
                 *schema = k->message;
         }
 }
 
 /* Where the path begins: the job or a role, and the keys behind that. */
-static int begin(struct editor *x, const char *path, json_t **object, const struct schema **schema,
-                 const char **ret_rest, bool *ret_role) {
+static int begin_edit(struct editor *x, const char *path, json_t **object, const struct schema **schema,
+                      const char **ret_rest, bool *ret_role) {
         const char *p = path, *dot = strchr(p, '.');
         size_t length = strcspn(p, ".");
 
@@ -211,9 +212,9 @@ static int begin(struct editor *x, const char *path, json_t **object, const stru
         } else if (!dot || !find_role(x, p, length, NULL))
                 return 0;
         if (!find_role(x, p, length, NULL))
-                return refuse(x, "%s: there is no role %.*s", path, (int)MIN(length, (size_t)64), p);
+                return refuse_edit(x, "%s: there is no role %.*s", path, (int)MIN(length, (size_t)64), p);
         if (!dot)
-                return refuse(x, "%s: which key of the role?", path);
+                return refuse_edit(x, "%s: which key of the role?", path);
         *object = find_role(x, p, length, NULL);
         *schema = x->role;
         *ret_rest = dot + 1;
@@ -233,22 +234,22 @@ static int set(struct editor *x, const char *path, const char *text) {
         bool role;
         int r;
 
-        r = begin(x, path, &object, &schema, &rest, &role);
+        r = begin_edit(x, path, &object, &schema, &rest, &role);
         if (r < 0)
                 return r;
         snprintf(key, sizeof(key), "%.*s", (int)MIN(strcspn(rest, "."), sizeof(key) - 1), rest);
         if (!schema_find(schema, key))
-                return refuse(x, "%s: there is neither a role nor a key %s", path, key);
+                return refuse_edit(x, "%s: there is neither a role nor a key %s", path, key);
         k = schema_find(schema, key);
         if (k->unwritten)
-                return refuse(x, "%s: %s is a key of job files alone; a job that is there has %s", path, key,
-                              long_of(schema, k));
+                return refuse_edit(x, "%s: %s is a key of job files alone; a job that is there has %s", path,
+                                   key, long_of(schema, k));
         if (find_felt(k->name, role, &felt) < 0)
-                return refuse(x, "%s cannot be changed while the job exists; submit another one", path);
+                return refuse_edit(x, "%s cannot be changed while the job exists; submit another one", path);
         copy = strdup(rest);
         if (!copy)
                 return -ENOMEM;
-        r = walk(x, path, copy, &object, &schema, &k, &name, strcmp(text, "null") != 0);
+        r = walk_path(x, path, copy, &object, &schema, &k, &name, strcmp(text, "null") != 0);
         if (r == -ENOENT)
                 return 0; /* nothing to take away */
         if (r < 0)
@@ -261,7 +262,7 @@ static int set(struct editor *x, const char *path, const char *text) {
         }
         value = k ? value_of(text) : json_string(text);
         if (!value)
-                return refuse(x, "%s: this is not valid JSON (and not UTF-8): %.100s", path, text);
+                return refuse_edit(x, "%s: this is not valid JSON (and not UTF-8): %.100s", path, text);
         if (k && strcmp(k->name, "env") == 0 && json_is_object(value) &&
             env_texts_of_env(text, strlen(text), value) < 0)
                 return -ENOMEM;
@@ -277,24 +278,24 @@ static int scale(struct editor *x, const char *name, const char *text) {
         long long n;
 
         if (!role)
-                return refuse(x, "there is no role %.64s", name);
+                return refuse_edit(x, "there is no role %.64s", name);
         errno = 0;
         n = strtoll(text, &end, 10);
         if (errno != 0 || !*text || *end)
-                return refuse(x, "%.64s=%.64s: not a number", name, text);
+                return refuse_edit(x, "%.64s=%.64s: not a number", name, text);
         if (n == 0)
-                return refuse(
+                return refuse_edit(
                         x, "%s: a role has at least one executor; 'primusctl role remove' takes a role away",
                         name);
         if (n < 0 || n > (long long)SPEC_EXECUTORS_MAX)
-                return refuse(x, "%s: must be 1 to %u executors, not %lld", name, SPEC_EXECUTORS_MAX, n);
+                return refuse_edit(x, "%s: must be 1 to %u executors, not %lld", name, SPEC_EXECUTORS_MAX, n);
         before = json_integer_value(json_object_get(role, "num"));
         least = json_integer_value(json_object_get(role, "minNum"));
         if (n < least && least < before)
-                return refuse(x,
-                              "%s: %lld executors are fewer than its minNum (%" JSON_INTEGER_FORMAT
-                              "); change minNum first",
-                              name, n, least);
+                return refuse_edit(x,
+                                   "%s: %lld executors are fewer than its minNum (%" JSON_INTEGER_FORMAT
+                                   "); change minNum first",
+                                   name, n, least);
         if (json_object_set_new(role, "num", json_integer(n)) < 0 ||
             (least == before && json_object_set_new(role, "minNum", json_integer(n)) < 0))
                 return -ENOMEM;
@@ -316,13 +317,13 @@ static int add_role(struct editor *x, const char *text, char ret_name[static 64]
         int r = 0;
 
         if (!role)
-                return refuse(x, "%d:%d: %s", error.line, error.column, error.text);
+                return refuse_edit(x, "%d:%d: %s", error.line, error.column, error.text);
         if (env_texts(text, strlen(text), role) < 0)
                 r = -ENOMEM;
         else if (!name || strlen(name) >= 64)
-                r = refuse(x, "roleName: the new role needs a name");
+                r = refuse_edit(x, "roleName: the new role needs a name");
         else if (find_role(x, name, strlen(name), NULL))
-                r = refuse(x, "the job has a role %s already", name);
+                r = refuse_edit(x, "the job has a role %s already", name);
         else
                 snprintf(ret_name, 64, "%s", name);
         if (r >= 0 && order)
@@ -341,9 +342,9 @@ static int remove_role(struct editor *x, const char *name) {
         size_t at, i;
 
         if (!find_role(x, name, strlen(name), &at))
-                return refuse(x, "there is no role %.64s", name);
+                return refuse_edit(x, "there is no role %.64s", name);
         if (json_array_size(json_object_get(x->root, "role")) == 1)
-                return refuse(x, "%s is the job's only role; 'primusctl kill' ends a job", name);
+                return refuse_edit(x, "%s is the job's only role; 'primusctl kill' ends a job", name);
         (void)json_array_remove(json_object_get(x->root, "role"), at);
         json_array_foreach (order, i, entry)
                 if (strcmp(json_string_value(json_object_get(entry, "roleName")) ?: "", name) == 0) {
@@ -366,8 +367,8 @@ static json_t *value_at(struct editor *x, json_t *root, const char *path) {
         bool role;
 
         y.root = root;
-        if (begin(&y, path, &object, &schema, &rest, &role) < 0 || !(copy = strdup(rest)) ||
-            walk(&y, path, copy, &object, &schema, &k, &name, false) < 0)
+        if (begin_edit(&y, path, &object, &schema, &rest, &role) < 0 || !(copy = strdup(rest)) ||
+            walk_path(&y, path, copy, &object, &schema, &k, &name, false) < 0)
                 return NULL;
         return json_object_get(object, name);
 }
@@ -396,7 +397,7 @@ static bool is_private(struct editor *x, const char *path) {
         bool role;
 
         y.error = error;
-        if (begin(&y, path, &object, &schema, &rest, &role) < 0 || !(copy = strdup(rest)))
+        if (begin_edit(&y, path, &object, &schema, &rest, &role) < 0 || !(copy = strdup(rest)))
                 return true;
         for (char *save = copy; (p = strsep(&save, "."));) {
                 const struct key *k = schema_find(schema, p);
@@ -413,8 +414,8 @@ static void say_private(FILE *f, json_t *before, json_t *after) {
         fputs(!before ? "set" : !after ? "taken away" : "changed", f);
 }
 
-static int say(struct editor *x, json_t *before, json_t *after, const struct spec_edit *edits, size_t n,
-               char *const *names, char **ret) {
+static int say_change(struct editor *x, json_t *before, json_t *after, const struct spec_edit *edits,
+                      size_t n, char *const *names, char **ret) {
         _cleanup_free_ char *text = NULL;
         bool first = true;
         size_t size;
@@ -469,8 +470,9 @@ static int parse(struct editor *x, struct job_spec **ret) {
         if (r != -EBADMSG)
                 return r;
         first = diagnostics_first_error(&d);
-        return refuse(x, "%s%s%s", first && first->path ? first->path : "", first && *first->path ? ": " : "",
-                      first ? first->message : "the configuration would not be valid");
+        return refuse_edit(x, "%s%s%s", first && first->path ? first->path : "",
+                           first && *first->path ? ": " : "",
+                           first ? first->message : "the configuration would not be valid");
 }
 
 int spec_edit(const struct job_spec *before, const struct spec_edit *edits, size_t n, struct job_spec **ret,
@@ -487,7 +489,8 @@ int spec_edit(const struct job_spec *before, const struct spec_edit *edits, size
         if (r < 0)
                 return r;
         if (n == 0 || n > SPEC_EDITS_MAX)
-                return refuse(&x, n ? "at most %u changes at once" : "nothing to change", SPEC_EDITS_MAX);
+                return refuse_edit(&x, n ? "at most %u changes at once" : "nothing to change",
+                                   SPEC_EDITS_MAX);
         root = json_loads(old, 0, NULL);
         was = json_loads(old, 0, NULL);
         if (!root || !was)
@@ -520,7 +523,7 @@ int spec_edit(const struct job_spec *before, const struct spec_edit *edits, size
         now = json_loads(text, 0, NULL);
         if (!now)
                 return -ENOMEM;
-        r = say(&x, was, now, edits, n, name_list, &what);
+        r = say_change(&x, was, now, edits, n, name_list, &what);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(spec);

@@ -67,7 +67,7 @@ static int open(struct walk *w) {
 }
 
 /* A number or a word that is a member's value. */
-static int take(const struct level *l, const char *token, size_t n) {
+static int take_token(const struct level *l, const char *token, size_t n) {
         _cleanup_free_ char *name = NULL;
         json_t *v;
 
@@ -82,7 +82,7 @@ static int take(const struct level *l, const char *token, size_t n) {
         return json_object_set_new(l->node, name, json_stringn(token, n)) < 0 ? -ENOMEM : 0;
 }
 
-static int step(struct walk *w, size_t i, size_t *ret_next) {
+static int step_token(struct walk *w, size_t i, size_t *ret_next) {
         struct level *l = w->depth > 0 ? w->levels + w->depth - 1 : NULL;
         char c = w->text[i];
 
@@ -106,7 +106,7 @@ static int step(struct walk *w, size_t i, size_t *ret_next) {
                 size_t n = strspn(w->text + i, "+-.0123456789eEtrufals"); /* it ends with a NUL */
 
                 *ret_next = i + n;
-                return take(l, w->text + i, n);
+                return take_token(l, w->text + i, n);
         }
         return 0;
 }
@@ -117,7 +117,7 @@ static int walk_all(const char *text, size_t size, json_t *root, bool env) {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < size; i = next)
-                r = step(&w, i, &next);
+                r = step_token(&w, i, &next);
         return r == -E2BIG ? 0 : r;
 }
 

@@ -67,8 +67,8 @@ static bool range_parse(char *word, struct range *ret, const char **ret_why) {
 }
 
 /* Calls each() for every entry until it returns true. -EINVAL: malformed. */
-static int walk(const char *codes, bool (*each)(const struct range *r, void *userdata), void *userdata,
-                const char **ret_why) {
+static int walk_ranges(const char *codes, bool (*each)(const struct range *r, void *userdata), void *userdata,
+                       const char **ret_why) {
         char copy[SPEC_CODES_MAX + 1], *save = NULL;
         size_t n = strlen(codes);
         bool found = false;
@@ -91,7 +91,7 @@ static int walk(const char *codes, bool (*each)(const struct range *r, void *use
 }
 
 bool exit_codes_valid(const char *codes, const char **ret_why) {
-        return walk(codes, NULL, NULL, ret_why) >= 0;
+        return walk_ranges(codes, NULL, NULL, ret_why) >= 0;
 }
 
 struct match {
@@ -111,5 +111,5 @@ bool exit_codes_match(const char *codes, int status, enum exit_kind kind) {
         struct match m = { status < 0 ? 0 : (uint32_t)status, kind };
         const char *why;
 
-        return walk(codes, matches, &m, &why) > 0;
+        return walk_ranges(codes, matches, &m, &why) > 0;
 }

@@ -11,7 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/hostlist.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "masterd/spec/short.h"
 #include "masterd/spec/text.h"
 #include "masterd/spec/value.h"

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/spec/check.h"
 #include "masterd/spec/valid.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 size_t text_character(const char *p, size_t n) {
         for (size_t l = 1; l <= 4 && l <= n; l++)

@@ -13,11 +13,11 @@ static bool rule(bool holds, const char *why, const char **ret_why) {
         return holds;
 }
 
-static bool begins(const char *s, const char *with) {
+static bool begins_with(const char *s, const char *with) {
         return strncmp(s, with, strlen(with)) == 0;
 }
 
-bool has_date(const char *s) {
+bool valid_has_date(const char *s) {
         for (size_t i = 0; i < ELEMENTSOF(date_parts); i++)
                 if (strstr(s, date_parts[i]))
                         return true;
@@ -28,7 +28,7 @@ static bool dates_good(const char *s, const char **ret_why) {
         for (const char *p = strstr(s, "{{"); p; p = strstr(p + 2, "{{")) {
                 bool good = false;
                 for (size_t i = 0; i < ELEMENTSOF(date_parts); i++)
-                        good |= begins(p, date_parts[i]);
+                        good |= begins_with(p, date_parts[i]);
                 if (!rule(good, "must have only {{YYYY}}, {{MM}}, {{DD}} and {{HH}} in double braces",
                           ret_why))
                         return false;
@@ -45,9 +45,9 @@ static bool has_blank(const char *s) {
 
 bool valid_data_path(const char *s, const char **ret_why) {
         const char *scheme = strstr(s, "://"), *host = scheme ? scheme + strlen("://") : s;
-        bool http = begins(s, "http://") || begins(s, "https://"), s3 = begins(s, "s3://");
+        bool http = begins_with(s, "http://") || begins_with(s, "https://"), s3 = begins_with(s, "s3://");
 
-        if (begins(s, "file://"))
+        if (begins_with(s, "file://"))
                 return rule(s[7] == '/', "must be an absolute path behind file://, as in file:///data",
                             ret_why) &&
                        dates_good(s, ret_why);
@@ -83,7 +83,7 @@ bool valid_marker(const char *s, const char **ret_why) {
 }
 
 bool valid_endpoint(const char *s, const char **ret_why) {
-        return rule((begins(s, "http://") && s[7]) || (begins(s, "https://") && s[8]),
+        return rule((begins_with(s, "http://") && s[7]) || (begins_with(s, "https://") && s[8]),
                     "must be the server's URL, such as https://s3.example.org", ret_why) &&
                rule(!has_blank(s) && !strchr(s, '@'), "must be a URL without user, password and blanks",
                     ret_why);

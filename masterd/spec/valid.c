@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
+#include "lib/base/utf8.h"
 #include "masterd/spec/spec.h"
 
 /* Says why when the rule does not hold. */

@@ -36,4 +36,4 @@ bool valid_topic(const char *s, const char **ret_why);
 bool valid_property(const char *s, const char **ret_why); /* a NAME of a topic's config */
 
 /* Whether the text has a place for a part of a date: {{YYYY}}, {{MM}}, {{DD}}, {{HH}}. */
-bool has_date(const char *s);
+bool valid_has_date(const char *s);

@@ -11,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/parse.h"
 #include "masterd/spec/spec.h"
 #include "masterd/spec/text.h"

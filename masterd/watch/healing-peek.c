@@ -66,7 +66,7 @@ static size_t count_asked(const struct job *j) {
 static size_t peek(struct manager *m, struct job *j, size_t most, uint64_t now_usec) {
         size_t n = 0;
 
-        most = MIN(most, usec_sub(PEEKS_MAX, count_asked(j)));
+        most = MIN(most, sub_sat(PEEKS_MAX, count_asked(j)));
         for (uint32_t i = 0; i < j->n_executors && n < most; i++) {
                 struct executor *e = j->executors[(j->health->peeked + i) % j->n_executors];
                 uint64_t every = 0;

@@ -80,7 +80,7 @@ static bool is_named(char *const *names, const char *name) {
         return false;
 }
 
-static int add(struct list *l, int dir, const char *name, char *const *keep) {
+static int add_file(struct list *l, int dir, const char *name, char *const *keep) {
         struct kept k = { .used = is_named(keep, name) }, *more;
         struct stat st;
         uint32_t job;
@@ -183,7 +183,7 @@ int artifacts_trim(const char *root, uint64_t max, char *const *keep, const stru
         if (!dir)
                 return errno == ENOENT ? 0 : -errno;
         while (result >= 0 && (e = readdir(dir)))
-                result = add(&l, dirfd(dir), e->d_name, keep);
+                result = add_file(&l, dirfd(dir), e->d_name, keep);
         if (l.n > 0)
                 qsort(l.entries, l.n, sizeof(*l.entries), by_user_and_age);
         for (size_t i = 0, n; i < l.n && result != -ENOMEM; i += n) {

@@ -72,7 +72,7 @@ static int load_and_pin(const struct bpf_insn *program, int n, enum bpf_attach_t
         return bpf(BPF_OBJ_PIN, &pin);
 }
 
-static void replace(char *s, char from, char to) {
+static void replace_bytes(char *s, char from, char to) {
         for (; *s; s++)
                 if (*s == from)
                         *s = to;
@@ -82,8 +82,8 @@ static void replace(char *s, char from, char to) {
 static void names(const char *unit, struct ports_pins *ret) {
         snprintf(ret->bind4, sizeof(ret->bind4), PORTS_PIN_DIR "/%s.bind4", unit);
         snprintf(ret->bind6, sizeof(ret->bind6), PORTS_PIN_DIR "/%s.bind6", unit);
-        replace(ret->bind4, '.', '+');
-        replace(ret->bind6, '.', '+');
+        replace_bytes(ret->bind4, '.', '+');
+        replace_bytes(ret->bind6, '.', '+');
 }
 
 int ports_pin(const char *unit, uint16_t first, uint16_t last, const uint16_t *granted, size_t n,
@@ -134,7 +134,7 @@ void ports_sweep_stale(void) {
                         continue;
                 memcpy(unit, entry->d_name, l - 6);
                 unit[l - 6] = 0;
-                replace(unit, '+', '.');
+                replace_bytes(unit, '+', '.');
                 if (executor_unit_name_valid(unit) &&
                     snprintf(path, sizeof(path), PRIVATE_DIR "/%s", unit) > 0 && access(path, F_OK) < 0 &&
                     errno == ENOENT)

@@ -126,7 +126,7 @@ static void give_records(const char *root, gid_t gid) {
                         (void)fchmodat(dirfd(dir), e->d_name, 0640, 0);
 }
 
-static int make(const char *root, size_t i, uid_t uid, gid_t gid, gid_t metrics) {
+static int make_directory(const char *root, size_t i, uid_t uid, gid_t gid, gid_t metrics) {
         _cleanup_free_ char *path = NULL;
         _cleanup_close_ int fd = -EBADF;
         const bool agents = directories[i].agents;
@@ -192,7 +192,7 @@ int prepare(const char *root, uid_t uid, gid_t gid, gid_t metrics) {
         int result = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
-                int r = make(root, i, uid, gid, metrics);
+                int r = make_directory(root, i, uid, gid, metrics);
 
                 if (r < 0)
                         result = log_error_errno(r, "Cannot make %s as it should be", directories[i].path);

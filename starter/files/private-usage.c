@@ -18,7 +18,7 @@
 #define PROGRESS_BLOCKS 2048 /* a mebibyte of it is on purpose */
 
 /* Takes fd. */
-static void walk(int fd, unsigned depth, struct private_usage *u) {
+static void walk_tree(int fd, unsigned depth, struct private_usage *u) {
         DIR *dir = fdopendir(fd);
         struct dirent *e;
         struct stat st;
@@ -46,7 +46,7 @@ static void walk(int fd, unsigned depth, struct private_usage *u) {
                 }
                 below = openat(dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
                 if (below >= 0)
-                        walk(below, depth + 1, u);
+                        walk_tree(below, depth + 1, u);
         }
         (void)closedir(dir);
 }
@@ -63,7 +63,7 @@ int private_usage_read(const char *root, const char *unit, struct private_usage 
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        walk(fd, 0, &u);
+        walk_tree(fd, 0, &u);
         *ret = u;
         return 0;
 }

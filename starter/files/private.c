@@ -13,8 +13,9 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/base/unitname.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/files.h"
 
 int environment_format(char *const *env, char **ret, size_t *ret_size, const char **ret_bad) {
@@ -293,7 +294,7 @@ static bool work_entry_valid(const char *name) {
         return *n == '.' && n[1] && strlen(n) <= 20 && strspn(n + 1, "0123456789abcdef") == strlen(n + 1);
 }
 
-static int detach(const char *root, const char *directory, const char *name, char **ret) {
+static int detach_directory(const char *root, const char *directory, const char *name, char **ret) {
         _cleanup_free_ char *from = NULL, *to = NULL;
 
         if (!work_entry_valid(name))
@@ -317,7 +318,7 @@ static int detach(const char *root, const char *directory, const char *name, cha
 }
 
 int work_detach(const char *root, const char *name, char **ret) {
-        return detach(root, WORK_DIR, name, ret);
+        return detach_directory(root, WORK_DIR, name, ret);
 }
 
 /* ---- artifacts: they outlive the job ---- */
@@ -356,7 +357,7 @@ void artifacts_touch(const char *root, uint32_t job, sd_id128_t job_uid) {
 }
 
 int artifacts_detach(const char *root, const char *name, char **ret) {
-        return detach(root, ARTIFACTS_DIR, name, ret);
+        return detach_directory(root, ARTIFACTS_DIR, name, ret);
 }
 
 static DIR *open_directory(const char *root, const char *path) {

@@ -59,7 +59,7 @@ static int on_child(sd_event_source *s, const siginfo_t *si, void *userdata) {
 }
 
 /* This process has one thread, so the child may do what it likes. */
-static int begin(struct removal *x) {
+static int begin_removal(struct removal *x) {
         pid_t pid = fork();
 
         if (pid < 0)
@@ -79,7 +79,7 @@ static void go_on(struct remover *r) {
 
                 DL_DELETE(r->waiting, x);
                 r->n_waiting--;
-                k = begin(x);
+                k = begin_removal(x);
                 if (k < 0) {
                         log_warning_errno(k, "Cannot remove %s", x->path);
                         removal_free(x);
@@ -113,7 +113,7 @@ void remover_free(struct remover *r) {
         free(r);
 }
 
-static int take(struct remover *r, struct removal *x) {
+static int take_removal(struct remover *r, struct removal *x) {
         if (r->n_waiting == WAITING_MAX)
                 return -EBUSY;
         x->remover = r;
@@ -143,7 +143,7 @@ int remover_trim(struct remover *r, const char *root, uint64_t max, char **keep)
         } else
                 strings_free(keep);
         if (k >= 0)
-                k = trims(r->waiting) || trims(r->working) ? -EBUSY : take(r, x);
+                k = trims(r->waiting) || trims(r->working) ? -EBUSY : take_removal(r, x);
         if (k < 0 && x)
                 removal_free(x);
         return k;

@@ -50,7 +50,7 @@ static void child_free(struct child *c) {
         free(c);
 }
 
-static void end(struct child *c) {
+static void end_child(struct child *c) {
         (void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
 }
 
@@ -58,7 +58,7 @@ void children_free(struct children *c) {
         if (!c)
                 return;
         while (c->list) {
-                end(c->list);
+                end_child(c->list);
                 (void)waitpid(c->list->pid, NULL, WNOHANG);
                 child_free(c->list);
         }
@@ -75,7 +75,7 @@ static int on_over(sd_event_source *s, int fd, uint32_t events, void *userdata) 
 }
 
 static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
-        end(userdata); /* what hangs goes when it can, and counts until then */
+        end_child(userdata); /* what hangs goes when it can, and counts until then */
         return 0;
 }
 
@@ -154,7 +154,7 @@ static bool has_room(const struct children *c, uint32_t owner) {
         return all < CHILDREN_MAX && same < CHILDREN_OF_OWNER_MAX;
 }
 
-static int watch(struct child *c) {
+static int watch_child(struct child *c) {
         int r;
 
         c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
@@ -194,7 +194,7 @@ int child_run(struct children *children, uint32_t owner, uint64_t capabilities, 
                 return r;
         }
         DL_APPEND(children->list, c);
-        r = watch(c);
+        r = watch_child(c);
         if (r < 0) {
                 /* It ends by itself; without a descriptor nobody would hear of it. */
                 (void)kill(c->pid, SIGKILL);

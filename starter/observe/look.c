@@ -29,7 +29,7 @@ struct look {
 };
 
 /* false: nobody reads any more. */
-static bool put(int out, const struct stream_item *item, const char *text) {
+static bool put_item(int out, const struct stream_item *item, const char *text) {
         uint8_t record[STREAM_RECORD_MAX];
 
         return write_all(out, record, stream_write(item, text, record)) >= 0;
@@ -44,7 +44,7 @@ static bool look_at_thread(struct look *l, pid_t pid, pid_t tid) {
 
         if (thread_read(l->q->proc, pid, tid, &item.thread, &stack) < 0)
                 return true;
-        l->gone = l->gone || !put(l->out, &item, stack);
+        l->gone = l->gone || !put_item(l->out, &item, stack);
         return ++l->found < CAPTURE_THREADS_MAX && !l->gone;
 }
 
@@ -54,7 +54,7 @@ static void look_at_threads(struct look *l) {
                 const struct stream_item total = { .type = STREAM_TOTAL,
                                                    .number = threads_count(l->q->proc, l->pids[i]) };
 
-                l->gone = !put(l->out, &total, NULL);
+                l->gone = !put_item(l->out, &total, NULL);
                 if (l->gone)
                         return;
                 if (l->found < CAPTURE_THREADS_MAX)
@@ -108,7 +108,7 @@ static void take_stack(struct look *l, char *line) {
                         *p = '\n';
         described = describe_stack(names + 1);
         if (described)
-                (void)put(l->out, &item, described);
+                (void)put_item(l->out, &item, described);
 }
 
 static void take_stacks(struct look *l) {
@@ -142,7 +142,7 @@ static void ask_programs(struct look *l) {
                 _cleanup_free_ char *text = program_read(p + i);
 
                 if (text)
-                        (void)put(l->out, &item, text);
+                        (void)put_item(l->out, &item, text);
                 program_close(p + i);
         }
 }
@@ -161,7 +161,7 @@ void look_capture(void *job, int in, int out) {
                 take_stacks(&l);
         if (!l.gone && q->signal > 0 && q->directory)
                 ask_programs(&l);
-        (void)put(out, &(struct stream_item){ .type = STREAM_END }, NULL);
+        (void)put_item(out, &(struct stream_item){ .type = STREAM_END }, NULL);
 }
 
 /* ---- what processes have read and written ---- */
@@ -198,8 +198,8 @@ void look_usage(void *job, int in, int out) {
 
                 for (size_t k = 0; k < n; k++)
                         any |= add_process(q->proc, pids[k], &item.usage);
-                if (any && !put(out, &item, NULL))
+                if (any && !put_item(out, &item, NULL))
                         return;
         }
-        (void)put(out, &(struct stream_item){ .type = STREAM_END }, NULL);
+        (void)put_item(out, &(struct stream_item){ .type = STREAM_END }, NULL);
 }

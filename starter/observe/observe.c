@@ -12,6 +12,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/base/unitname.h"
 #include "lib/observe/observe.h"
 #include "starter/observe/child.h"
@@ -91,10 +92,10 @@ static int method_probes(sd_bus_message *call, void *userdata, sd_bus_error *err
 
         if (!o->programs && (r = programs_new(&o->programs)) < 0)
                 return r;
-        if ((r = programs_set_slice(o->programs, slice)) < 0 ||
-            (r = sd_bus_message_new_method_return(call, &m)) < 0 ||
-            (r = append_descriptors(m, o->programs)) < 0 || (r = append_states(m, o->programs)) < 0)
-                return r;
+        TRY(programs_set_slice(o->programs, slice));
+        TRY(sd_bus_message_new_method_return(call, &m));
+        TRY(append_descriptors(m, o->programs));
+        TRY(append_states(m, o->programs));
         return sd_bus_send(NULL, m, NULL);
 }
 

@@ -123,7 +123,7 @@ static size_t read_processes(int fd, pid_t *ret, size_t max) {
         return n;
 }
 
-static size_t collect(int fd, pid_t *ret, size_t max, unsigned depth) {
+static size_t collect_processes(int fd, pid_t *ret, size_t max, unsigned depth) {
         size_t n = read_processes(fd, ret, max), directories = 0;
         int again = depth < DEPTH_MAX ? openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EBADF;
         DIR *d = again < 0 ? NULL : fdopendir(again);
@@ -141,12 +141,12 @@ static size_t collect(int fd, pid_t *ret, size_t max, unsigned depth) {
                 directories++;
                 below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
                 if (below >= 0)
-                        n += collect(below, ret + n, max - n, depth + 1);
+                        n += collect_processes(below, ret + n, max - n, depth + 1);
         }
         (void)closedir(d);
         return n;
 }
 
 size_t place_processes(int unit_fd, pid_t ret[static PLACE_PROCESSES_MAX]) {
-        return collect(unit_fd, ret, PLACE_PROCESSES_MAX, 0);
+        return collect_processes(unit_fd, ret, PLACE_PROCESSES_MAX, 0);
 }

@@ -32,7 +32,7 @@ static const char *const forms[_OBSERVE_PROGRAM_MAX][PROBE_FORMS_MAX] = {
         [OBSERVE_VICTIMS] = { "primus_victims_task", "primus_victims_pid" },
 };
 
-static void load(struct programs *p) {
+static void load_programs(struct programs *p) {
         struct object_program wanted[_OBSERVE_PROGRAM_MAX];
 
         for (size_t i = 0; i < _OBSERVE_PROGRAM_MAX; i++)
@@ -57,13 +57,13 @@ int programs_new(struct programs **ret) {
                 object_refused(&p->states[i], "its map cannot be made", r);
         if (r >= 0) {
                 p->maps_made = true;
-                load(p);
+                load_programs(p);
         }
         *ret = p;
         return 0;
 }
 
-static void detach(struct programs *p, enum observe_program i) {
+static void detach_program(struct programs *p, enum observe_program i) {
         (void)bpf_link__destroy(p->links[i]);
         p->links[i] = NULL;
 }
@@ -72,7 +72,7 @@ void programs_free(struct programs *p) {
         if (!p)
                 return;
         for (size_t i = 0; i < _OBSERVE_PROGRAM_MAX; i++)
-                detach(p, i);
+                detach_program(p, i);
         bpf_object__close(p->object);
         if (p->maps_made)
                 probe_maps_done(&p->maps);
@@ -162,15 +162,15 @@ int programs_set_slice(struct programs *p, int slice_fd) {
                 return -errno;
         if (p->slice == st.st_ino || !p->maps_made)
                 return 0;
-        detach(p, OBSERVE_INGRESS);
-        detach(p, OBSERVE_EGRESS);
+        detach_program(p, OBSERVE_INGRESS);
+        detach_program(p, OBSERVE_EGRESS);
         p->slice = st.st_ino;
         write_place(p, false);
         attach(p, OBSERVE_TASKS, slice_fd);
         recover(p);
         for (size_t i = 0; i < _OBSERVE_PROGRAM_MAX; i++) {
                 if (i == OBSERVE_BLOCK && !has_io_controller(slice_fd)) {
-                        detach(p, i);
+                        detach_program(p, i);
                         p->states[i].up = false;
                         p->states[i].out_of_place = p->loaded[i];
                         if (p->loaded[i])

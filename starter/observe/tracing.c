@@ -59,8 +59,8 @@ static const struct {
 };
 
 /* All of names or none; *ret_programs in their order. */
-static int load(const char *const *names, char *why, struct bpf_object **ret,
-                struct bpf_program **ret_programs) {
+static int load_object(const char *const *names, char *why, struct bpf_object **ret,
+                       struct bpf_program **ret_programs) {
         /* The object has none of the maps that the base set shares. */
         struct probe_maps none;
         struct object_program wanted[PROGRAMS_MAX] = {};
@@ -98,7 +98,7 @@ static int write_settings(struct bpf_object *object, const struct trace_settings
         return r < 0 ? r : bpf_map_freeze(fd);
 }
 
-static int tell(struct tracing *t, enum observe_trace k, uint64_t slice) {
+static int give_settings(struct tracing *t, enum observe_trace k, uint64_t slice) {
         struct trace_settings s = { .slice = slice };
 
         for (size_t i = 0; k == OBSERVE_TRACE_IO && i < ELEMENTSOF(calls); i++)
@@ -115,11 +115,11 @@ int tracing_new(enum observe_trace k, uint64_t slice, char why[static OBSERVE_WH
 
         if (!t)
                 return -ENOMEM;
-        r = load(programs_of[k], why, &t->object, programs);
+        r = load_object(programs_of[k], why, &t->object, programs);
         (void)malloc_trim(0); /* the kernel's types were read to load them: some MB */
         if (r < 0)
                 return r;
-        r = tell(t, k, slice);
+        r = give_settings(t, k, slice);
         if (r < 0) {
                 snprintf(why, OBSERVE_WHY_MAX, "the kernel does not take its settings: %s", strerror(-r));
                 return -EOPNOTSUPP;
@@ -165,7 +165,7 @@ int tracing_stacks(uint64_t slice, uint64_t cgroup_id) {
         char why[OBSERVE_WHY_MAX];
         int fd = -EBADF;
 
-        if (load(names, why, &object, programs) < 0)
+        if (load_object(names, why, &object, programs) < 0)
                 return -EOPNOTSUPP;
         if (write_settings(object, &s) >= 0)
                 link = bpf_program__attach_iter(programs[0], NULL);

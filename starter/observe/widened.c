@@ -103,7 +103,7 @@ static void sweep(struct widened *w) {
         w->n = kept;
 }
 
-static struct entry *find(struct widened *w, ino_t ino) {
+static struct entry *find_entry(struct widened *w, ino_t ino) {
         for (unsigned i = 0; i < w->n; i++)
                 if (w->entries[i].ino == ino)
                         return w->entries + i;
@@ -115,7 +115,7 @@ static bool fits(const struct widened *w, const struct entry *e, uint32_t size) 
 }
 
 /* Not counted yet. */
-static int prepare(struct widened *w, int fd, ino_t ino, struct entry **ret) {
+static int prepare_entry(struct widened *w, int fd, ino_t ino, struct entry **ret) {
         struct entry *more = reallocarray(w->entries, w->n + 1, sizeof(*more));
         int path;
 
@@ -157,17 +157,17 @@ int widened_take(struct widened *w, int fd, uint32_t size, uint64_t now, uint32_
                 return 0;
         }
         size = MAX(size, 2 * w->fresh); /* see is_open() */
-        e = find(w, st.st_ino);
+        e = find_entry(w, st.st_ino);
         if (!fits(w, e, size) && now >= usec_add(w->swept, SWEEP_USEC)) {
                 w->swept = now;
                 sweep(w);
-                e = find(w, st.st_ino);
+                e = find_entry(w, st.st_ino);
         }
         if (!fits(w, e, size))
                 return -EDQUOT;
         if (e)
                 r = set_size(w, fd, e, size);
-        else if ((r = prepare(w, fd, st.st_ino, &e)) >= 0) {
+        else if ((r = prepare_entry(w, fd, st.st_ino, &e)) >= 0) {
                 r = set_size(w, fd, e, size);
                 if (r >= 0)
                         w->n++;

@@ -8,9 +8,9 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/files.h"
 #include "lib/unit/identity.h"
 #include "lib/unit/output.h"
@@ -112,7 +112,7 @@ static int append_environment(sd_bus_message *m, const struct start_order *o, co
         return property_environment_file(m, path);
 }
 
-static int check(const struct start_order *o, const struct unit_context *c, char **ret_why) {
+static int check_order(const struct start_order *o, const struct unit_context *c, char **ret_why) {
         int r = 0;
 
         if (!o->argv || (o->kind != ORDER_SCAN && (!*o->argv || !**o->argv)))
@@ -149,10 +149,9 @@ static int append_type(sd_bus_message *m, const struct start_order *o, const str
 int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
         char unit[UNIT_NAME_MAX], slice[UNIT_NAME_MAX], text[160];
 
-        TRY(check(o, c, ret_why));
+        TRY(check_order(o, c, ret_why));
         executor_unit_name(o->id.job, o->id.role, o->id.index, o->id.attempt, unit);
-        TRY(sd_bus_message_append(m, "ss", unit, "fail"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_unit_begin(m, unit));
         snprintf(text, sizeof(text), "Primus job %u, %s %u, attempt %u", o->id.job, o->id.role, o->id.index,
                  o->id.attempt);
         TRY(property_string(m, "Description", text));
@@ -177,6 +176,5 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
                 TRY(hide_append(m));
         TRY(append_output(m, o));
         TRY(append_commands(m, o, c, ret_why));
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_append(m, "a(sa(sv))", 0);
+        return property_unit_end(m);
 }

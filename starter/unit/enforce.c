@@ -249,8 +249,7 @@ static uint64_t slice_memory(const struct slice_limits *limits) {
 int slice_build(sd_bus_message *m, uint32_t job, const struct slice_limits *limits) {
         char slice[UNIT_NAME_MAX], text[64];
 
-        TRY(sd_bus_message_append(m, "ss", job_slice_name(job, slice), "fail"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_unit_begin(m, job_slice_name(job, slice)));
         snprintf(text, sizeof(text), "Primus job %u", job);
         TRY(property_string(m, "Description", text));
         TRY(append_memory(m, slice_memory(limits), 0));
@@ -260,8 +259,7 @@ int slice_build(sd_bus_message *m, uint32_t job, const struct slice_limits *limi
                 TRY(property_u64(m, "CPUWeight", limits->cpu_weight));
         if (limits->tasks_max > 0)
                 TRY(property_u64(m, "TasksMax", limits->tasks_max));
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_append(m, "a(sa(sv))", 0);
+        return property_unit_end(m);
 }
 
 int slice_update_build(sd_bus_message *m, uint32_t job, const struct slice_limits *limits) {

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"

@@ -28,8 +28,7 @@ int get_unit_build(sd_bus_message *m, const struct get_unit *g) {
         get_unit_name(g->job, g->session, unit);
         snprintf(text, sizeof(text), "Artifacts of Primus job %u", g->job);
         snprintf(user, sizeof(user), "%u", g->uid);
-        TRY(sd_bus_message_append(m, "ss", unit, "fail"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_unit_begin(m, unit));
         TRY(property_string(m, "Description", text));
         TRY(property_string(m, "Slice", "primus.slice"));
         TRY(property_string(m, "Type", "exec"));
@@ -48,10 +47,7 @@ int get_unit_build(sd_bus_message *m, const struct get_unit *g) {
         TRY(devices_append_none(m));
         if (g->hide_managers)
                 TRY(hide_append(m));
-        TRY(property_descriptor(m, "StandardInputFileDescriptor", g->control));
-        TRY(property_string(m, "StandardOutput", "null"));
-        TRY(property_string(m, "StandardError", "journal"));
+        TRY(property_control(m, g->control));
         TRY(property_exec(m, "ExecStart", command, NULL));
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_append(m, "a(sa(sv))", 0);
+        return property_unit_end(m);
 }

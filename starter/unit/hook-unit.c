@@ -15,8 +15,7 @@ int hook_unit_build(sd_bus_message *m, const char *unit, const char *name, char 
         char text[64];
 
         snprintf(text, sizeof(text), "Primus: the site's %s", name);
-        TRY(sd_bus_message_append(m, "ss", unit, "fail"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_unit_begin(m, unit));
         TRY(property_string(m, "Description", text));
         TRY(property_string(m, "Type", "oneshot"));
         TRY(property_string(m, "CollectMode", "inactive-or-failed"));
@@ -27,6 +26,5 @@ int hook_unit_build(sd_bus_message *m, const char *unit, const char *name, char 
         TRY(property_descriptor(m, "StandardOutputFileDescriptor", output));
         TRY(property_descriptor(m, "StandardErrorFileDescriptor", output));
         TRY(property_strings(m, "Environment", env));
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_append(m, "a(sa(sv))", 0);
+        return property_unit_end(m);
 }

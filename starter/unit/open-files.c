@@ -12,7 +12,7 @@ struct open_files open_files_decide(uint32_t at_least, uint64_t soft, uint64_t h
         return raised > soft ? (struct open_files){ raised, hard } : (struct open_files){};
 }
 
-static int ask(sd_bus *systemd, const char *name, uint64_t *ret) {
+static int ask_limit(sd_bus *systemd, const char *name, uint64_t *ret) {
         return sd_bus_get_property_trivial(systemd, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
                                            "org.freedesktop.systemd1.Manager", name, NULL, 't', ret);
 }
@@ -20,8 +20,8 @@ static int ask(sd_bus *systemd, const char *name, uint64_t *ret) {
 int open_files_ask(sd_bus *systemd, uint32_t at_least, struct open_files *ret) {
         uint64_t soft, hard;
 
-        TRY(ask(systemd, "DefaultLimitNOFILESoft", &soft));
-        TRY(ask(systemd, "DefaultLimitNOFILE", &hard));
+        TRY(ask_limit(systemd, "DefaultLimitNOFILESoft", &soft));
+        TRY(ask_limit(systemd, "DefaultLimitNOFILE", &hard));
         *ret = open_files_decide(at_least, soft, hard);
         return 0;
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "lib/base/try.h"
+#include "lib/base/utf8.h"
 
 static int append_text(sd_bus_message *m, const char *name, const char *value) {
         if (text_is_setting(value))
@@ -44,6 +44,22 @@ int property_pair(sd_bus_message *m, const char *first, const char *second) {
         TRY(property_text(m, first));
         TRY(property_text(m, second));
         return sd_bus_message_close_container(m);
+}
+
+int property_unit_begin(sd_bus_message *m, const char *unit) {
+        TRY(sd_bus_message_append(m, "ss", unit, "fail"));
+        return sd_bus_message_open_container(m, 'a', "(sv)");
+}
+
+int property_unit_end(sd_bus_message *m) {
+        TRY(sd_bus_message_close_container(m));
+        return sd_bus_message_append(m, "a(sa(sv))", 0);
+}
+
+int property_control(sd_bus_message *m, int fd) {
+        TRY(property_descriptor(m, "StandardInputFileDescriptor", fd));
+        TRY(property_string(m, "StandardOutput", "null"));
+        return property_string(m, "StandardError", "journal");
 }
 
 int property_environment_file(sd_bus_message *m, const char *path) {

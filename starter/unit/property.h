@@ -8,12 +8,21 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
+/* The arguments of StartTransientUnit around a unit's properties. Before them its name, and that no job which
+ * is queued is replaced; behind them no other units. */
+int property_unit_begin(sd_bus_message *m, const char *unit);
+int property_unit_end(sd_bus_message *m);
+
 int property_string(sd_bus_message *m, const char *name, const char *value);
 int property_strings(sd_bus_message *m, const char *name, char *const *values); /* NULL-ended; NULL: none */
 int property_u64(sd_bus_message *m, const char *name, uint64_t value);
 int property_u32(sd_bus_message *m, const char *name, uint32_t value);
 int property_bool(sd_bus_message *m, const char *name, bool value);
 int property_descriptor(sd_bus_message *m, const char *name, int fd);
+
+/* What the program of a unit is told comes through fd, its standard input; what it says goes to the journal.
+ */
+int property_control(sd_bus_message *m, int fd);
 
 /* EnvironmentFile=, which has to be there. */
 int property_environment_file(sd_bus_message *m, const char *path);

@@ -32,8 +32,7 @@ int session_unit_build(sd_bus_message *m, const struct session_unit *s) {
         snprintf(text, sizeof(text), "Session in Primus job %u, %s %u", s->id->job, s->id->role,
                  s->id->index);
         snprintf(user, sizeof(user), "%u", s->uid);
-        TRY(sd_bus_message_append(m, "ss", unit, "fail"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_unit_begin(m, unit));
         TRY(property_string(m, "Description", text));
         TRY(property_string(m, "Slice", job_slice_name(s->id->job, slice)));
         TRY(property_string(m, "Type", "exec"));
@@ -49,10 +48,7 @@ int session_unit_build(sd_bus_message *m, const struct session_unit *s) {
         TRY(devices_append_none(m)); /* the executor's rules hold once it is there */
         if (s->hide_managers)
                 TRY(hide_append(m));
-        TRY(property_descriptor(m, "StandardInputFileDescriptor", s->control));
-        TRY(property_string(m, "StandardOutput", "null"));
-        TRY(property_string(m, "StandardError", "journal"));
+        TRY(property_control(m, s->control));
         TRY(property_exec(m, "ExecStart", command, NULL));
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_append(m, "a(sa(sv))", 0);
+        return property_unit_end(m);
 }

@@ -11,8 +11,7 @@
 int shm_build(sd_bus_message *m, const struct shm_names *names, uint32_t job, uint64_t size, uint32_t uid) {
         char text[96];
 
-        TRY(sd_bus_message_append(m, "ss", names->unit, "fail"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_unit_begin(m, names->unit));
         snprintf(text, sizeof(text), "Shared memory of Primus job %u", job);
         TRY(property_string(m, "Description", text));
         TRY(property_string(m, "What", "tmpfs"));
@@ -22,6 +21,5 @@ int shm_build(sd_bus_message *m, const struct shm_names *names, uint32_t job, ui
         TRY(property_string(m, "Options", text));
         TRY(property_string(m, "CollectMode", "inactive-or-failed"));
         TRY(property_bool(m, "LazyUnmount", true)); /* it goes, whoever looks into it */
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_append(m, "a(sa(sv))", 0);
+        return property_unit_end(m);
 }

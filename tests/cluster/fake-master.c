@@ -19,6 +19,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 #include "lib/wire/authority.h"
 #include "lib/wire/messages.h"

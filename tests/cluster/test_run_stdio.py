@@ -123,6 +123,7 @@ def test_a_read_error_is_no_end(cluster):
 @pytest.mark.parametrize("trap", ["''", "-"])
 def test_the_holder_is_killed(cluster, trap):
     """A stop without grace kills it before the others, and so may anybody: the command sees no end, and the unit ends."""
+    cluster.run("n1", "rm", "-f", "/tmp/o.tmp")  # of the time before
     with begin(cluster, "--hosts", "n1", "--", "sh", "-c", f"trap {trap} TERM; cd /tmp; rm -f o; cat > o.tmp && mv o.tmp o") as flowing:
         flowing.stdin.write(b"half")
         flowing.stdin.flush()

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "agentd/unit/exits.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "tests/fuzz/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/wire/authority.h"
 #include "lib/wire/join-wire.h"
 #include "tests/fuzz/fuzz.h"

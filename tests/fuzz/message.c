@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define DEPTH_MAX 8u
 #define ITEMS_MAX 4096u /* of all arrays of a message: one byte may ask for hundreds */

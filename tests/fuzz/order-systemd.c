@@ -10,8 +10,10 @@
 #include <sys/socket.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 #include "lib/base/unitname.h"
+#include "lib/base/utf8.h"
 #include "lib/unit/ours.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -14,7 +14,7 @@
 #include "masterd/data/permute.h"
 
 uint64_t world_random(struct world *w, uint64_t n) {
-        w->random = hash_pair(w->random, 1);
+        w->random = permute_hash(w->random, 1);
         return w->random % n;
 }
 
@@ -537,7 +537,7 @@ void world_check_all_read(struct world *w, bool exact) {
         for (uint32_t s = 0; s < w->config.n_sources; s++)
                 for (size_t i = 0; i < w->n_files[s]; i++) {
                         const struct data_file *f = &w->files[s][i].f;
-                        uint64_t key = hash_pair(hash_pair(w->config.seed, s), i), start, end;
+                        uint64_t key = permute_hash(permute_hash(w->config.seed, s), i), start, end;
                         struct parts p = parts_of(f, w->config.sample_ppm, key);
                         uint8_t wanted[WORLD_SIZE] = {};
                         for (uint64_t k = 0; k < p.taken; k++) {

@@ -9,7 +9,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "lib/wire/join.h"
 #include "tools/join/local.h"
 #include "tools/join/place.h"

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/names.h"
 #include "tools/primusctl/cli/commands.h"
 
 /* By topic; a title begins one. A line each, because everybody adds to it. */

@@ -11,7 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "tools/state/entry.h"
 #include "tools/state/rights.h"
 #include "tools/state/say.h"

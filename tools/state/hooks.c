@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "tools/state/entry.h"
 #include "tools/state/tarball.h"
 

@@ -10,7 +10,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/store/revive.h"
 #include "tools/state/entry.h"
 #include "tools/state/hooks.h"

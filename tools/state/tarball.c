@@ -12,7 +12,8 @@
 #include <sys/statvfs.h>
 
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
+#include "lib/base/utf8.h"
 #include "tools/state/entry.h"
 #include "tools/state/say.h"
 

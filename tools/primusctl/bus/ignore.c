@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/file.h"
 
 struct rule {
         char *text;     /* without "!", the slash at the beginning and the one at the end */
@@ -214,9 +215,8 @@ static int add_line(struct rules *rules, char *line, size_t base, unsigned depth
 /* -ENOENT is no error; a file that is a link is not followed, as git does not. */
 static int read_rules(const char *path, char **ret) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        _cleanup_free_ char *text = NULL;
         struct stat st;
-        size_t n = 0;
+        int r;
 
         if (fd < 0)
                 return -errno;
@@ -224,25 +224,8 @@ static int read_rules(const char *path, char **ret) {
                 return -errno;
         if (!S_ISREG(st.st_mode))
                 return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-        text = malloc(IGNORE_FILE_MAX + 1);
-        if (!text)
-                return -ENOMEM;
-        while (n <= IGNORE_FILE_MAX) {
-                ssize_t l = read(fd, text + n, IGNORE_FILE_MAX + 1 - n);
-
-                if (l < 0 && errno == EINTR)
-                        continue;
-                if (l < 0)
-                        return -errno;
-                if (l == 0)
-                        break;
-                n += (size_t)l;
-        }
-        if (n > IGNORE_FILE_MAX)
-                return -E2BIG;
-        text[n] = 0;
-        *ret = TAKE_PTR(text);
-        return 0;
+        r = read_fd(fd, IGNORE_FILE_MAX, ret, NULL);
+        return r == -EFBIG ? -E2BIG : r;
 }
 
 static int add_file(struct rules *rules, const char *directory, const char *name, unsigned depth,

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 
 #include "lib/base/file.h"
+#include "lib/base/format.h"
 #include "lib/base/library.h"
-#include "lib/base/parse.h"
 #include "tools/primusctl/bus/ignore.h"
 
 #define ARCHIVE_FUNCTIONS(X)                                                                                 \

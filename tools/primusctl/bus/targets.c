@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/bus/job.h"

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 
 const struct cli_option global_options[] = {

@@ -10,6 +10,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "tools/primusctl/cli/commands.h"
 
 #define ROLE_BYTES_MAX (4u << 20)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/base/format.h"
 #include "lib/base/parse.h"
 #include "lib/json/get.h"
 #include "lib/wire/tasks.h"

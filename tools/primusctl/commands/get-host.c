@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/artifacts.h"
 #include "tools/primusctl/bus/stream.h"
 #include "tools/primusctl/cli/text.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/bus/interrupt.h"
 #include "tools/primusctl/bus/watch.h"

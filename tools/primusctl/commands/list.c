@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/parse.h"
 #include "lib/base/when.h"
 #include "lib/json/get.h"

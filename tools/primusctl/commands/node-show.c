@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "lib/base/when.h"
 #include "lib/json/get.h"
 #include "lib/json/replies.h"

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 #include "lib/base/when.h"
 #include "tools/primusctl/cli/commands.h"

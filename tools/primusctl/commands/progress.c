@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
 #include "tools/primusctl/bus/interrupt.h"
 #include "tools/primusctl/bus/targets.h"
 #include "tools/primusctl/bus/watch.h"

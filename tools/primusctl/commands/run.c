@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 
 #include "lib/base/hostlist.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "tools/primusctl/bus/interrupt.h"
 #include "tools/primusctl/bus/pack.h"
 #include "tools/primusctl/bus/watch.h"

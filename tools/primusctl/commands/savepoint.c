@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "lib/json/get.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/commands.h"

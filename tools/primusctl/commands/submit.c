@@ -9,7 +9,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
+#include "lib/base/names.h"
 #include "lib/base/when.h"
 #include "masterd/spec/spec.h"
 #include "tools/primusctl/bus/pack.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/bus/job.h"
 #include "tools/primusctl/bus/targets.h"

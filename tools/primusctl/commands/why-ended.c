@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
 #include "lib/json/get.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/text.h"

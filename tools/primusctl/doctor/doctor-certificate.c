@@ -10,7 +10,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "tools/primusctl/doctor/doctor.h"
 
 #define NODE_DIR PRIMUS_SYSCONFDIR "/node"

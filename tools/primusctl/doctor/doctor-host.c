@@ -15,7 +15,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "tools/primusctl/cli/agent-setting.h"
 #include "tools/primusctl/doctor/doctor.h"
 

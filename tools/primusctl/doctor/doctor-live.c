@@ -17,7 +17,7 @@
 
 #include "lib/base/addr.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "tools/primusctl/bus/fields.h"
 #include "tools/primusctl/cli/agent-setting.h"
 #include "tools/primusctl/doctor/doctor.h"

@@ -7,7 +7,7 @@
 #include <systemd/sd-bus.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "tools/primusctl/bus/fields.h"
 #include "tools/primusctl/doctor/doctor.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "tools/primusctl/cli/text.h"
 
 /* Counts start anew where the trace had ended in between. */

@@ -8,7 +8,8 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
+#include "lib/base/utf8.h"
 #include "tools/primusctl/cli/text.h"
 
 #define ROLES_SHOWN 8u

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "tools/primusctl/cli/text.h"
 
 #define LINE_MAX_BYTES (64u << 10) /* a longer one is shown in pieces */

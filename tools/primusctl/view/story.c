@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "lib/json/get.h"
 
 #define TOGETHER_USEC (5 * USEC_PER_SEC) /* further apart they are told apart */

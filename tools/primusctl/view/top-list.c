@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "tools/primusctl/view/top-view-internal.h"
 
 #define SILENT_USEC (20 * USEC_PER_SEC)

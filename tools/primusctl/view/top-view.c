@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 
 #define COLUMNS_MAX 400u
 #define BAR_WIDTH 20u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agentd/core/conf.h"
+#include "agentd/core/settings.h"
 
 #include <errno.h>
 #include <setjmp.h>

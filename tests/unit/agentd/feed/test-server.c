@@ -167,7 +167,7 @@ static void test_agent_restart(void **state) {
                 feed_server_free(s->server);
                 server_start(s);
                 /* What it is granted once more is not read once more. */
-                s->granted = usec_sub(s->granted, 2);
+                s->granted = sub_sat(s->granted, 2);
                 s->last_sent = false;
         }
         finish(s);

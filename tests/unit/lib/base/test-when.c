@@ -10,7 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "lib/base/when.h"
 
 /* 2026-03-28T22:30:00Z: in Berlin the evening before the clock goes from 02:00 to 03:00. */

@@ -32,7 +32,7 @@ static void random_walk(uint64_t first, uint64_t step) {
 
         memset(there, 0, sizeof(there));
         for (unsigned k = 0; k < 20000; k++) {
-                unsigned i = (unsigned)((random = hash_pair(random, k)) % N);
+                unsigned i = (unsigned)((random = permute_hash(random, k)) % N);
                 uint64_t id = first + i * step;
                 if (k % 3 != 2) {
                         assert_int_equal(ids_add(&t, id, there + i), there[i] ? -EEXIST : 0);

@@ -24,7 +24,7 @@ struct made {
 static uint64_t random_state;
 
 static uint64_t dice(uint64_t n) {
-        random_state = hash_pair(random_state, 3);
+        random_state = permute_hash(random_state, 3);
         return random_state % n;
 }
 
@@ -93,8 +93,9 @@ static size_t naive(const struct plan *p, const struct listing *l, const uint32_
                                 break;
                         ret[n++] = (struct made){ (uint32_t)best, epoch, at[best]++ };
                         if (kind == ORDER_SHUFFLE)
-                                ret[n - 1].number = permute(hash_pair(hash_pair(seed, (uint64_t)best), epoch),
-                                                            l->sources[best].n_tasks, ret[n - 1].number);
+                                ret[n - 1].number =
+                                        permute(permute_hash(permute_hash(seed, (uint64_t)best), epoch),
+                                                l->sources[best].n_tasks, ret[n - 1].number);
                 }
         }
         return n;

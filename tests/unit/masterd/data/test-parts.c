@@ -72,7 +72,7 @@ static void test_sample(void **state) {
                         const struct data_file f = { .size = 1 + file * 7,
                                                      .last = 1 + file * 7,
                                                      .split = 100 };
-                        struct parts p = parts_of(&f, shares[s], hash_pair(5, file));
+                        struct parts p = parts_of(&f, shares[s], permute_hash(5, file));
                         uint64_t last = 0, bytes = 0, start, end;
                         for (uint64_t k = 0; k < p.taken; k++) {
                                 parts_range(&p, &f, k, &start, &end);

@@ -11,8 +11,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
-#include "lib/base/parse.h"
 #include "masterd/admit/submit.h"
 #include "masterd/core/manager.h"
 #include "masterd/life/depend.h"

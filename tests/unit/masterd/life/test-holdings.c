@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/format.h"
 #include "masterd/admit/submit.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/space-parts.h"

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "masterd/relay/logs.h"
 
 static const struct {

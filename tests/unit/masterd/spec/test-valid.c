@@ -92,11 +92,11 @@ static void test_lengths(void **state) {
 }
 
 static void test_has_date(void **state) {
-        assert_true(has_date("/d/{{YYYY}}"));
-        assert_true(has_date("{{HH}}"));
-        assert_false(has_date("/d/{YYYY}"));
-        assert_false(has_date("/d/{{yyyy}}"));
-        assert_false(has_date(""));
+        assert_true(valid_has_date("/d/{{YYYY}}"));
+        assert_true(valid_has_date("{{HH}}"));
+        assert_false(valid_has_date("/d/{YYYY}"));
+        assert_false(valid_has_date("/d/{{yyyy}}"));
+        assert_false(valid_has_date(""));
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agentd's settings, as a table. */
-#include "agentd/core/conf.h"
+#include "agentd/core/settings.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/labels.h"
+#include "lib/base/names.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/unit/ports-range.h"
@@ -205,7 +206,7 @@ void settings_done(struct settings *s) {
         *s = (struct settings){ 0 };
 }
 
-static int load(const char *root, struct settings *ret, struct conf_report *report) {
+static int load_files(const char *root, struct settings *ret, struct conf_report *report) {
         struct settings s = { .ports = { 23000, 27999 },
                               .health_usec = 300 * USEC_PER_SEC,
                               .user_max = 1024,
@@ -240,13 +241,13 @@ static int load(const char *root, struct settings *ret, struct conf_report *repo
 }
 
 int settings_load(const char *root, struct settings *ret) {
-        return load(root, ret, NULL);
+        return load_files(root, ret, NULL);
 }
 
 int settings_command(FILE *f) {
         _cleanup_(conf_report_done) struct conf_report report = {};
         _cleanup_(settings_done) struct settings s = {};
-        int r = load("", &s, &report);
+        int r = load_files("", &s, &report);
 
         if (f)
                 conf_show(f, keys, NULL, &report);
