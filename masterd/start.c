@@ -26,6 +26,7 @@
 #include "masterd/fleet/stuck.h"
 #include "masterd/job/suspend.h"
 #include "masterd/life/arrays.h"
+#include "masterd/life/attempts.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/epochs.h"
 #include "masterd/life/life.h"
@@ -35,12 +36,13 @@
 #include "masterd/life/revive.h"
 #include "masterd/life/savepoints.h"
 #include "masterd/life/suspension.h"
+#include "masterd/life/time-limit.h"
 #include "masterd/link/identity.h"
 #include "masterd/link/link.h"
 #include "masterd/link/registration.h"
 #include "masterd/queue/placement.h"
 #include "masterd/queue/queueing.h"
-#include "masterd/recover/recover.h"
+#include "masterd/recover/load.h"
 #include "masterd/relay/logs.h"
 #include "masterd/relay/prune.h"
 #include "masterd/relay/relay.h"
@@ -175,7 +177,7 @@ static bool job_kept_waiting(struct manager *m, struct job *j) {
 
 static void job_begins(struct manager *m, struct job *j) {
         lifecycle_job_changed(m, j);
-        lifecycle_arm_limit(m, j);
+        time_limit_arm(m, j);
 }
 
 static void scan_refused(struct manager *m, struct job *j, struct node *node, const struct executor_id *id,
@@ -206,8 +208,8 @@ static const struct upcalls upcalls = {
         .hosts_excluded = hosts_excluded,
         .host_room = blaming_room,
         .job_stop = lifecycle_stop_job,
-        .start_answered = lifecycle_start_answered,
-        .executor_vanished = lifecycle_vanished,
+        .start_answered = attempts_start_answered,
+        .executor_vanished = attempts_vanished,
         .freeze_refused = suspension_freeze_refused,
         .scan_refused = scan_refused,
         .scan_source = scan_source,

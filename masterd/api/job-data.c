@@ -13,7 +13,6 @@
 #include "masterd/caller/reply.h"
 #include "masterd/core/manager.h"
 #include "masterd/feed/feeding.h"
-#include "masterd/life/lifecycle.h"
 #include "masterd/life/suspension.h"
 
 #define TASKS_MAX 4000u /* rows of one answer: with the longest paths it fits a message of the bus */

@@ -18,12 +18,12 @@
 #include "masterd/fleet/hosts.h"
 #include "masterd/fleet/liveness.h"
 #include "masterd/fleet/stuck.h"
-#include "masterd/life/lifecycle.h"
+#include "masterd/life/attempts.h"
 #include "masterd/link/identity.h"
 #include "masterd/link/link-hold.h"
 #include "masterd/link/link.h"
 #include "masterd/link/orders.h"
-#include "masterd/recover/recover.h"
+#include "masterd/recover/registered.h"
 #include "masterd/relay/bundles.h"
 #include "masterd/relay/logs.h"
 #include "masterd/relay/sessions.h"
@@ -329,8 +329,8 @@ static int on_ready_report(sd_bus_message *m, void *userdata, sd_bus_error *erro
         if (r > 0)
                 r = sd_bus_message_read(m, "bs", &ready, &why);
         if (r > 0 && node_of(l))
-                lifecycle_ready(l->manager, l->node, &id, ready,
-                                utf8_clean(why, strlen(why), clean, sizeof(clean)));
+                attempts_ready(l->manager, l->node, &id, ready,
+                               utf8_clean(why, strlen(why), clean, sizeof(clean)));
         return 1;
 }
 

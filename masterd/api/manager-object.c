@@ -19,8 +19,8 @@
 #include "masterd/fleet/maintenance.h"
 #include "masterd/fleet/stuck.h"
 #include "masterd/job/array.h"
+#include "masterd/life/attempts.h"
 #include "masterd/life/history.h"
-#include "masterd/life/lifecycle.h"
 #include "masterd/link/identity.h"
 #include "masterd/link/link.h"
 #include "masterd/queue/placement.h"
@@ -334,7 +334,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         nodes_unwatch(&m->nodes, node);
         node->state = NODE_LOST;
         DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
-                lifecycle_node_lost(m, e, true);
+                attempts_node_lost(m, e, true);
         feeding_node_gone(m, node, false);
         stuck_forget(m, node);
         placement_node_removed(m, node);

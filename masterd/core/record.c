@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory → records. Invariant: a record holds everything that recover.c needs to build the same memory again.
+/* Memory → records. Invariant: a record holds everything that recover/load.c needs to build the same memory
+ * again.
  */
 #include "masterd/core/record.h"
 

@@ -5,11 +5,11 @@
 
 #include "lib/wire/messages.h"
 #include "masterd/fleet/stuck.h"
-#include "masterd/life/lifecycle.h"
+#include "masterd/life/attempts.h"
 #include "masterd/link/orders.h"
 
 void exit_reported(struct manager *m, struct node *node, const struct exit_report *report) {
         (void)orders_committed_later(m, node, &report->id);
         if (!stuck_ended(m, node, &report->id))
-                lifecycle_exited(m, node, report);
+                attempts_exited(m, node, report);
 }

@@ -16,7 +16,7 @@
 #include "masterd/fleet/fleet-parts.h"
 #include "masterd/fleet/hooks.h"
 #include "masterd/fleet/stuck.h"
-#include "masterd/life/lifecycle.h"
+#include "masterd/life/attempts.h"
 #include "masterd/link/link.h"
 #include "masterd/queue/placement.h"
 
@@ -95,7 +95,7 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         change(m, node, NODE_EVENT_EXPIRED);
         link_drop(node, "the node is LOST");
         DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
-                lifecycle_node_lost(m, e, declared);
+                attempts_node_lost(m, e, declared);
         feeding_node_gone(m, node, false);
         if (declared)
                 stuck_forget(m, node);

@@ -14,7 +14,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/fleet/hosts.h"
-#include "masterd/life/lifecycle.h"
+#include "masterd/life/attempts.h"
 #include "masterd/node/gpus.h"
 #include "masterd/queue/placement.h"
 
@@ -177,7 +177,7 @@ static int detach(struct manager *m, struct executor *e, const char *text) {
          * turn, so nobody else gets it in between. */
         DL_INSERT_INORDER(node->stuck, s, by_id);
         node->n_stuck++;
-        lifecycle_given_up(m, e, text);
+        attempts_given_up(m, e, text);
         place(m, node, s, true);
         put(m, node, s);
         return 0;

@@ -23,6 +23,7 @@
 #include "masterd/life/limits.h"
 #include "masterd/life/requeue.h"
 #include "masterd/life/scopes.h"
+#include "masterd/life/time-limit.h"
 #include "masterd/queue/placement.h"
 #include "masterd/queue/queueing.h"
 #include "masterd/queue/submit-placement.h"
@@ -333,7 +334,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         if (limit_changes) {
                 j->slot.timer = sd_event_source_disable_unref(j->slot.timer);
                 j->slot.signal_timer = sd_event_source_disable_unref(j->slot.signal_timer);
-                lifecycle_arm_limit(m, j);
+                time_limit_arm(m, j);
         }
         queueing_changed(m, j);
         requeue_not_needed(m, j); /* or it is decided anew */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to jobs and executors. Invariants: an ending is handled once per attempt; a stop that somebody
- * asked for is neither failure nor success; resources are released exactly when an executor leaves the states
- * that hold them. */
+/* What happens to jobs. Invariants: a job ends once; a stop that somebody asked for is neither failure nor
+ * success. */
 #include "masterd/life/lifecycle.h"
 
 #include <string.h>
@@ -10,32 +9,25 @@
 #include "lib/base/clock.h"
 #include "lib/base/format.h"
 #include "lib/base/log.h"
-#include "lib/base/utf8.h"
-#include "lib/wire/messages.h"
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
-#include "masterd/job/judge.h"
 #include "masterd/job/outcome.h"
-#include "masterd/job/suspend.h"
 #include "masterd/job/verdict.h"
 #include "masterd/life/arrays.h"
-#include "masterd/life/change.h"
+#include "masterd/life/attempts.h"
 #include "masterd/life/depend.h"
-#include "masterd/life/epochs.h"
 #include "masterd/life/history.h"
 #include "masterd/life/requeue.h"
-#include "masterd/life/restarts.h"
 #include "masterd/life/rolling.h"
 #include "masterd/life/scopes.h"
 #include "masterd/life/suspension.h"
-#include "masterd/life/usage.h"
+#include "masterd/life/time-limit.h"
 #include "masterd/link/orders.h"
 #include "masterd/queue/placement.h"
 #include "masterd/queue/queueing.h"
-#include "masterd/queue/serving.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -47,20 +39,6 @@ void lifecycle_job_changed(struct manager *m, struct job *j) {
         notice_job_changed(m, j);
         arrays_job_changed(m, j);
         depend_job_changed(m, j);
-}
-
-static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text);
-
-/* Whether its time limit may still change how it ends. */
-static bool limit_matters(const struct job *j) {
-        return !j->array && /* each of its elements has it */
-               !j->requeue.begun && (j->state != JOB_STOPPING || j->verdict == JOB_EVENT_REQUEUE) &&
-               (j->state != JOB_QUEUED || !job_held_back(j));
-}
-
-static void review_limit(struct job *j) {
-        if (!limit_matters(j))
-                j->slot.timer = sd_event_source_disable_unref(j->slot.timer);
 }
 
 /* ---- ends of jobs ---- */
@@ -188,7 +166,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                     j->verdict == JOB_EVENT_REQUEUE) {
                         j->verdict = verdict;
                         j->requeue.begun = false;
-                        review_limit(j);
+                        time_limit_review(j);
                         (void)text_set(&j->reason, "%s", reason);
                         lifecycle_job_changed(m, j);
                 }
@@ -198,7 +176,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 return;
         j->verdict = verdict;
         j->held.saving = false;
-        review_limit(j);
+        time_limit_review(j);
         suspension_stopping(j);
         (void)text_set(&j->reason, "%s", reason);
         requeue_drop_timers(j);
@@ -214,10 +192,10 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         /* Nobody will answer for those on a lost host, so they do not hold up the end. */
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
                 if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
-                        ended(m, j->executors[i], EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
+                        attempts_end(m, j->executors[i], EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
         DL_FOREACH_SAFE2 (j->leavers.list, e, next, leaver.next)
                 if (j->state == JOB_STOPPING && e->node->state == NODE_LOST)
-                        ended(m, e, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
+                        attempts_end(m, e, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
         if (j->state == JOB_STOPPING && job_active(j) == 0)
                 finish_job(m, j);
 }
@@ -229,23 +207,6 @@ void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason
                 record_event(m, j, "attempt-failed", NULL, "attempt %u of %u failed: %s",
                              j->attempt - j->requeue.n, j->spec->max_app_attempts, reason);
         lifecycle_stop_job(m, j, again ? JOB_EVENT_REQUEUE : JOB_EVENT_FAILED, reason);
-}
-
-static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct job *j = userdata;
-        char limit[FORMAT_DURATION_MAX], reason[128];
-
-        j->slot.timer = sd_event_source_disable_unref(j->slot.timer);
-        if (!limit_matters(j))
-                return 0;
-        if (j->spec->waits.requeue && j->state != JOB_QUEUED) {
-                requeue_time(j->manager, j);
-                return 0;
-        }
-        snprintf(reason, sizeof(reason), "ran longer than its time limit (%s)",
-                 format_duration(j->spec->time_limit_usec, limit, sizeof(limit)));
-        lifecycle_stop_job(j->manager, j, JOB_EVENT_FAILED, reason);
-        return 0;
 }
 
 /* ---- verdicts ---- */
@@ -369,243 +330,4 @@ void lifecycle_review(struct manager *m, struct job *j) {
         rolling_go_on(m, j);
         if (j->spec->schedule_policy == SCHEDULE_POLICY_ORDER)
                 placement_enqueue(m, j); /* the next role's turn may have come */
-}
-
-/* ---- starts ---- */
-
-void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
-                             uint64_t started_real) {
-        e->orders.confirmed = true;
-        if (e->state != EXECUTOR_PLACED && e->state != EXECUTOR_STARTING && e->state != EXECUTOR_STOPPING)
-                return;
-        e->invocation = invocation;
-        e->started_real = started_real ? started_real : now_real();
-        e->started_boot = now_boot();
-        if (e->state == EXECUTOR_STOPPING)
-                return;
-        if (executor_transition(e, EXECUTOR_EVENT_STARTED) < 0)
-                return;
-        executor_changed(m, e);
-        epochs_running(m, e);
-        lifecycle_review(m, e->job);
-        suspension_runs(m, e);
-}
-
-/* An executor that holds nothing any more. */
-static void release(struct manager *m, struct executor *e) {
-        feeding_gone(m, e);
-        placement_release(m, e);
-}
-
-/* Back to PENDING under a new attempt number, for no fault of the executor. */
-static void bounce(struct manager *m, struct executor *e, const char *why) {
-        record_event(m, e->job, "executor-moved", e, "not started on %s: %s; placing it again", e->node->name,
-                     why);
-        release(m, e);
-        /* The attempt itself is recorded as over: it never ran. */
-        if (executor_transition(e, EXECUTOR_EVENT_KILLED) < 0)
-                return;
-        (void)text_set(&e->reason, "%s", why);
-        e->ended_real = now_real();
-        executor_changed(m, e);
-        usage_count(m, e);
-        TELL(m, executor_over, m, e);
-        e->bounced = true;
-        /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round.
-         */
-        restarts_decide(m, e, EXECUTOR_EVENT_KILLED);
-}
-
-void lifecycle_start_answered(struct manager *m, struct executor *e, const struct start_result *result) {
-        e->orders.confirmed = true;
-        if (!result->error) {
-                lifecycle_found_running(m, e, result->invocation, result->started_real);
-                return;
-        }
-        if (!executor_state_holds(e->state))
-                return;
-        if (strcmp(result->error, SD_BUS_ERROR_NO_REPLY) == 0) /* no answer in all the time: asked again,
-                                                                  where there is a link to ask on */
-                (void)orders_start_later(m, e);
-        /* Its record tells the rest; a link that broke, or an order older than the agent's registration, is
-         * settled by the next registration. */
-        if (strcmp(result->error, LINK_ERROR_ALREADY_RAN) == 0 ||
-            strcmp(result->error, LINK_ERROR_STALE) == 0 ||
-            strncmp(result->error, "org.freedesktop.DBus.Error.", 27) == 0 ||
-            strncmp(result->error, "System.Error.", 13) == 0) {
-                e->orders.confirmed = strcmp(result->error, LINK_ERROR_ALREADY_RAN) == 0;
-                return;
-        }
-        if (strcmp(result->error, LINK_ERROR_PORT_TAKEN) == 0 && e->state != EXECUTOR_STOPPING) {
-                placement_port_taken(m, e);
-                bounce(m, e, result->message);
-                return;
-        }
-        if (strcmp(result->error, LINK_ERROR_USER_FULL) == 0 && e->state != EXECUTOR_STOPPING) {
-                bounce(m, e, result->message);
-                return;
-        }
-        if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
-                /* First, so that it is not placed there again. */
-                TELL(m, prolog_failed, m, e->node, e->job, result->message);
-                bounce(m, e, result->message);
-                return;
-        }
-        if (strcmp(result->error, LINK_ERROR_NOT_SERVED) == 0 && e->state != EXECUTOR_STOPPING) {
-                serving_refused(m, e->node, e->job->owner);
-                if (serving_any(m, e->job->owner)) {
-                        bounce(m, e, result->message);
-                        return;
-                }
-        }
-        if ((strcmp(result->error, LINK_ERROR_REFUSED) == 0 ||
-             strcmp(result->error, LINK_ERROR_NOT_SERVED) == 0) &&
-            e->state != EXECUTOR_STOPPING) {
-                char reason[OUTCOME_TEXT_MAX];
-                snprintf(reason, sizeof(reason), "%s refuses %s/%u: %s", e->node->name,
-                         executor_role(e)->name, e->index, result->message);
-                ended(m, e, EXECUTOR_EVENT_KILLED, result->message);
-                lifecycle_stop_job(m, e->job, JOB_EVENT_FAILED, reason);
-                return;
-        }
-        ended(m, e, e->state == EXECUTOR_STOPPING ? EXECUTOR_EVENT_KILLED : EXECUTOR_EVENT_FAILED,
-              result->message);
-}
-
-/* ---- ends of executors ---- */
-
-static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text) {
-        static const char *const kinds[_EXECUTOR_EVENT_MAX] = {
-                [EXECUTOR_EVENT_SUCCEEDED] = "executor-succeeded",
-                [EXECUTOR_EVENT_FAILED] = "executor-failed",
-                [EXECUTOR_EVENT_KILLED] = "executor-stopped",
-                [EXECUTOR_EVENT_LOST] = "executor-lost",
-        };
-        enum executor_state before = e->state;
-        struct job *j = e->job;
-
-        release(m, e);
-        if (executor_transition(e, event) < 0)
-                return;
-        e->orders.starting = e->stuck = false;
-        e->ended_real = e->ended_real ? e->ended_real : now_real();
-        (void)text_set(&e->reason, "%s", text);
-        executor_changed(m, e);
-        usage_count(m, e);
-        TELL(m, executor_over, m, e);
-        record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?",
-                     text);
-        if (event == EXECUTOR_EVENT_FAILED)
-                TELL(m, executor_failed, m, e);
-        TELL(m, executor_ended, m, e, event, before);
-        if (e->leaver.leaves) {
-                change_gone(m, e);
-                lifecycle_review(m, j);
-                manager_schedule(m);
-                return;
-        }
-        if (j->state == JOB_STOPPING)
-                executor_set_gone(e);
-        else if (event == EXECUTOR_EVENT_KILLED && e->orders.stopped)
-                restarts_moved(m, e);
-        else
-                restarts_decide(m, e, event);
-        feeding_settled(m, e);
-        lifecycle_review(m, j);
-        manager_schedule(m); /* what it held is free for others */
-}
-
-void lifecycle_exited(struct manager *m, struct node *node, const struct exit_report *report) {
-        struct job *j = manager_job(m, report->id.job);
-        struct executor *e = NULL;
-        enum executor_event event;
-        char text[OUTCOME_TEXT_MAX];
-        bool asks;
-
-        if (!j || !sd_id128_equal(j->uid, report->id.job_uid))
-                return;
-        if (feeding_scan_exited(m, j, node, report))
-                return;
-        e = job_attempt(j, report->id.role, report->id.index, report->id.attempt);
-        if (!e || !executor_state_holds(e->state) || e->node != node)
-                return;
-        event = outcome_of(
-                report, executor_memory(e),
-                executor_role(e)->time_limit_usec == UINT64_MAX ? 0 : executor_role(e)->time_limit_usec,
-                text);
-        if (e->orders.stopped && event == EXECUTOR_EVENT_SUCCEEDED && j->state == JOB_STOPPING &&
-            j->verdict == JOB_EVENT_KILLED)
-                event = EXECUTOR_EVENT_KILLED;
-        if (event == EXECUTOR_EVENT_LOST && e->orders.stopped)
-                event = EXECUTOR_EVENT_KILLED;
-        judge_exit(e, report, &event, text);
-        asks = requeue_asks(e);
-        snprintf(e->end.result, sizeof(e->end.result), "%s", report->result);
-        e->end.status = report->status;
-        e->end.memory_peak = report->memory_peak;
-        e->end.cpu_usec = report->cpu_usec;
-        e->end.io_read = report->io_read;
-        e->end.io_write = report->io_write;
-        e->ended_real = report->ended_real;
-        if (report->started_real)
-                e->started_real = report->started_real;
-        if (!sd_id128_is_null(report->invocation))
-                e->invocation = report->invocation;
-        if (asks) {
-                requeue_asked(m, e);
-                if (!executor_state_holds(e->state)) /* its host was taken for lost: that was its end */
-                        return;
-        }
-        ended(m, e, event, text);
-}
-
-void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
-                     const char *why) {
-        struct job *j = manager_job(m, id->job);
-        struct executor *e =
-                j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
-
-        if (e && e->attempt == id->attempt && e->node == node)
-                restarts_ready(m, e, ready, why);
-}
-
-void lifecycle_given_up(struct manager *m, struct executor *e, const char *text) {
-        char why[OUTCOME_TEXT_MAX];
-
-        snprintf(why, sizeof(why), "does not die: %.*s", utf8_fit(text, OUTCOME_TEXT_MAX - 32), text);
-        ended(m, e, EXECUTOR_EVENT_KILLED, why);
-}
-
-void lifecycle_vanished(struct manager *m, struct executor *e) {
-        if (!executor_state_holds(e->state))
-                return;
-        if (e->state == EXECUTOR_STOPPING)
-                ended(m, e, EXECUTOR_EVENT_KILLED, "stopped, without a record");
-        else
-                ended(m, e, EXECUTOR_EVENT_LOST,
-                      "neither the unit nor a record of it is on the host (rebooted?)");
-}
-
-void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared) {
-        char text[128];
-
-        if (e->job->spec->on_partition == SPEC_PARTITION_WAIT && !declared && e->job->state != JOB_STOPPING) {
-                record_event(m, e->job, "waits-for-host", e, "%s is lost; waiting for it (onPartition: wait)",
-                             e->node->name);
-                return;
-        }
-        snprintf(text, sizeof(text), declared ? "%s was declared dead" : "%s is lost", e->node->name);
-        ended(m, e, e->state == EXECUTOR_STOPPING ? EXECUTOR_EVENT_KILLED : EXECUTOR_EVENT_LOST, text);
-}
-
-void lifecycle_arm_limit(struct manager *m, struct job *j) {
-        uint64_t used = usec_sub(now_real(), j->slot.since_real);
-
-        requeue_arm_signal(m, j);
-        if (j->spec->time_limit_usec == UINT64_MAX || j->slot.timer || j->slot.since_real == 0 ||
-            !limit_matters(j))
-                return;
-        (void)sd_event_add_time_relative(m->event, &j->slot.timer, CLOCK_BOOTTIME,
-                                         usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,
-                                         j);
 }

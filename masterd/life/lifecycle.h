@@ -1,37 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to jobs and executors: answers of agents, ends, failover, verdicts, stops. Every function here
- * changes memory and the open batch together. */
+/* What happens to jobs: verdicts, stops, ends, another attempt of all of it. Every function here changes
+ * memory and the open batch together. */
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
-#include <systemd/sd-id128.h>
 
 #include "masterd/job/job.h"
 
 struct manager;
-struct node;
-struct exit_report;
-struct executor_id;
-struct start_result;
 
 /* Records the job and tells those who watch it. */
 void lifecycle_job_changed(struct manager *m, struct job *j);
-void lifecycle_start_answered(struct manager *m, struct executor *e, const struct start_result *result);
-/* A unit that the agent reported as running. */
-void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
-                             uint64_t started_real);
-void lifecycle_exited(struct manager *m, struct node *node, const struct exit_report *report);
-/* What its agent says of its readiness. */
-void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
-                     const char *why);
-/* It is being stopped and does not die; its job goes on without it, and what it holds goes to others. */
-void lifecycle_given_up(struct manager *m, struct executor *e, const char *text);
-/* Neither a unit nor a record of it is on its node (or the node booted anew): LOST, or KILLED when it was
- * being stopped. */
-void lifecycle_vanished(struct manager *m, struct executor *e);
-/* Its node is LOST; declared: a person vouches that it is dead. */
-void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared);
 
 /* Stops the job; it ends as verdict (JOB_EVENT_SUCCEEDED, _FAILED, _KILLED, or _REQUEUE for another attempt).
  * No effect when it has ended or a stop is under way, except that a kill or a failure overrides a requeue. */
@@ -48,7 +27,5 @@ void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason
 
 /* An executor that waits for its place will not get one: its job is being stopped. */
 void lifecycle_cancel(struct executor *e);
-/* Timers of a job that was loaded. */
-void lifecycle_arm_limit(struct manager *m, struct job *j);
 /* Moves the job on where its executors allow it: RUNNING, a verdict, the end. */
 void lifecycle_review(struct manager *m, struct job *j);

@@ -24,6 +24,7 @@
 #include "masterd/life/savepoints.h"
 #include "masterd/life/scopes.h"
 #include "masterd/life/suspension.h"
+#include "masterd/life/time-limit.h"
 #include "masterd/life/usage.h"
 #include "masterd/node/gpus.h"
 #include "masterd/queue/placement.h"
@@ -300,7 +301,7 @@ static void resume_job(struct manager *m, struct job *j) {
                 if (!executor_state_holds(e->state))
                         change_gone(m, e);
         job_retired_trim(j);
-        lifecycle_arm_limit(m, j);
+        time_limit_arm(m, j);
         suspension_restored(m, j);
         depend_watch(m, j);
         placement_enqueue(m, j);

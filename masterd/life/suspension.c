@@ -19,6 +19,7 @@
 #include "masterd/life/depend.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/requeue.h"
+#include "masterd/life/time-limit.h"
 #include "masterd/link/orders.h"
 #include "masterd/queue/queueing.h"
 
@@ -377,7 +378,7 @@ static int let_go(struct manager *m, struct job *j, uint32_t uid) {
         if (j->state == JOB_QUEUED) {
                 (void)text_set(&j->reason, NULL);
                 depend_watch(m, j);
-                lifecycle_arm_limit(m, j);
+                time_limit_arm(m, j);
                 placement_enqueue(m, j);
         }
         lifecycle_job_changed(m, j);

@@ -29,7 +29,7 @@
 #include "masterd/link/link-parts.h"
 #include "masterd/link/link.h"
 #include "masterd/queue/placement.h"
-#include "masterd/recover/recover.h"
+#include "masterd/recover/load.h"
 #include "masterd/start.h"
 #include "tests/bench/report.h"
 

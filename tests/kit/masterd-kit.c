@@ -16,11 +16,12 @@
 #include "masterd/core/manager.h"
 #include "masterd/fleet/exits.h"
 #include "masterd/fleet/liveness.h"
-#include "masterd/life/lifecycle.h"
+#include "masterd/life/attempts.h"
 #include "masterd/link/link.h"
 #include "masterd/link/orders.h"
 #include "masterd/queue/placement.h"
-#include "masterd/recover/recover.h"
+#include "masterd/recover/load.h"
+#include "masterd/recover/registered.h"
 #include "masterd/start.h"
 
 struct manager *kit_open(const char *directory) {
@@ -145,10 +146,10 @@ void kit_start_all(struct manager *m, struct job *j) {
                         continue;
                 if (e->state == EXECUTOR_PLACED)
                         assert_true(executor_transition(e, EXECUTOR_EVENT_ORDERED) >= 0);
-                lifecycle_start_answered(m, e,
-                                         &(struct start_result){ .message = "",
-                                                                 .invocation = { .qwords = { 1, 2 } },
-                                                                 .started_real = now_real() });
+                attempts_start_answered(m, e,
+                                        &(struct start_result){ .message = "",
+                                                                .invocation = { .qwords = { 1, 2 } },
+                                                                .started_real = now_real() });
         }
         kit_until_durable(m);
 }

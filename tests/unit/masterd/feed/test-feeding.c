@@ -20,13 +20,14 @@
 #include "masterd/feed/feeding.h"
 #include "masterd/fleet/exits.h"
 #include "masterd/fleet/liveness.h"
+#include "masterd/life/attempts.h"
 #include "masterd/life/history.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/suspension.h"
 #include "masterd/link/link.h"
 #include "masterd/link/orders.h"
 #include "masterd/queue/placement.h"
-#include "masterd/recover/recover.h"
+#include "masterd/recover/registered.h"
 #include "masterd/start.h"
 #include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
@@ -254,9 +255,9 @@ static struct job *submit(struct manager *m, unsigned workers, const char *stop_
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors[i];
                 assert_non_null(e->node);
-                lifecycle_start_answered(m, e,
-                                         &(struct start_result){ .invocation = { .qwords = { 1, 2 } },
-                                                                 .started_real = now_real() });
+                attempts_start_answered(m, e,
+                                        &(struct start_result){ .invocation = { .qwords = { 1, 2 } },
+                                                                .started_real = now_real() });
         }
         settle(m);
         assert_int_equal(j->state, JOB_RUNNING);
@@ -352,7 +353,7 @@ static void ended(struct manager *m, struct executor *e, int status) {
 
 static void started(struct manager *m, struct executor *e) {
         assert_non_null(e->node);
-        lifecycle_start_answered(m, e, &(struct start_result){ .started_real = now_real() });
+        attempts_start_answered(m, e, &(struct start_result){ .started_real = now_real() });
         settle(m);
 }
 

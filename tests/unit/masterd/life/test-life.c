@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "masterd/core/manager.h"
 #include "masterd/fleet/hosts.h"
+#include "masterd/life/attempts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/requeue.h"
 #include "masterd/life/suspension.h"
@@ -159,7 +160,7 @@ static void test_held_on_its_way(void **state) {
         kit_restart(f);
         kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
         j = manager_job(f->m, 1);
-        lifecycle_vanished(f->m, j->executors[0]);
+        attempts_vanished(f->m, j->executors[0]);
         kit_until_durable(f->m);
         assert_int_equal(j->state, JOB_QUEUED);
         assert_non_null(strstr(j->reason, "held by"));

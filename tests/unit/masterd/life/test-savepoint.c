@@ -21,13 +21,14 @@
 #include "masterd/fleet/exits.h"
 #include "masterd/fleet/liveness.h"
 #include "masterd/job/suspend.h"
+#include "masterd/life/attempts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/savepoints.h"
 #include "masterd/life/suspension.h"
 #include "masterd/link/link.h"
 #include "masterd/link/orders.h"
 #include "masterd/queue/placement.h"
-#include "masterd/recover/recover.h"
+#include "masterd/recover/registered.h"
 #include "masterd/start.h"
 #include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
@@ -128,9 +129,9 @@ static void start(struct fixture *f, struct job *j) {
                 struct executor_id id = executor_id_of(e);
                 assert_int_equal(e->state, EXECUTOR_PLACED);
                 (void)executor_transition(e, EXECUTOR_EVENT_ORDERED);
-                lifecycle_start_answered(f->m, e,
-                                         &(struct start_result){ .invocation = { .qwords = { 1, 2 } },
-                                                                 .started_real = now_real() });
+                attempts_start_answered(f->m, e,
+                                        &(struct start_result){ .invocation = { .qwords = { 1, 2 } },
+                                                                .started_real = now_real() });
                 feeding_opened(f->m, f->node, &id, 4);
         }
         kit_until_durable(f->m);

@@ -28,6 +28,7 @@
 #include "masterd/fleet/stuck.h"
 #include "masterd/job/scope.h"
 #include "masterd/life/arrays.h"
+#include "masterd/life/attempts.h"
 #include "masterd/life/change.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/history.h"
@@ -40,7 +41,7 @@
 #include "masterd/link/orders.h"
 #include "masterd/queue/placement.h"
 #include "masterd/queue/queueing.h"
-#include "masterd/recover/recover.h"
+#include "masterd/recover/registered.h"
 #include "masterd/start.h"
 #include "masterd/store/revive.h"
 #include "tests/kit/json.h"
@@ -442,11 +443,11 @@ static struct job *some_job(struct manager *m, bool with_data) {
 static void start_answered(struct manager *m, struct executor *e, const char *error) {
         if (e->state == EXECUTOR_PLACED)
                 (void)executor_transition(e, EXECUTOR_EVENT_ORDERED);
-        lifecycle_start_answered(m, e,
-                                 &(struct start_result){ .error = error,
-                                                         .message = "said the agent",
-                                                         .invocation = { .qwords = { 1, 2 } },
-                                                         .started_real = now_real() });
+        attempts_start_answered(m, e,
+                                &(struct start_result){ .error = error,
+                                                        .message = "said the agent",
+                                                        .invocation = { .qwords = { 1, 2 } },
+                                                        .started_real = now_real() });
 }
 
 /* skew: how far the host's clock is off. */
