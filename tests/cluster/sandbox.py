@@ -106,14 +106,16 @@ class Cluster:
     def _entering(self, node, argv, user, cwd):
         """What `tools/sandbox exec` does, by nsenter: for all that runs to its end, thousands of times, without an interpreter's start."""
         leader = state.Cluster(self.name).node(node).require_leader()
-        account = enter.Account(f"/proc/{leader['pid']}/root", user)
+        root = f"/proc/{leader['pid']}/root"
+        account = enter.Account(root, user)
+        home = account.home if os.path.isdir(root + account.home) else "/"
         enter.make_cgroups(leader["payload"])
         where = [f"{path}/{enter.CGROUP}/cgroup.procs" for path in leader["payload"]]
         join = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; n=$((n - 1)); done; exec "$@"'
         groups = ",".join(map(str, sorted({account.gid, *account.groups})))
         return ["/bin/sh", "-c", join, "sh", str(len(where)), *where,
                 "/usr/bin/nsenter", f"--target={leader['pid']}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup",
-                f"--wdns={cwd or account.home}", "--",
+                f"--wdns={cwd or home}", "--",
                 "/usr/bin/setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", f"--groups={groups}", "--pdeathsig=KILL",
                 *argv], account.environment()
 
