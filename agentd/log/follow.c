@@ -3,6 +3,7 @@
  * same place in the journal; held is the sum of all buffers. */
 #include "agentd/log/follow.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -366,17 +367,18 @@ static int read_entries(struct follow *f, uint64_t now) {
         return r;
 }
 
-/* Whether all is there that was printed until now. Without journald's answer, its silence for longer than it
- * had for that is taken for the end: one that is behind writes on meanwhile, though not for ever. */
+/* Whether all is there that was printed until now. Where journald cannot be asked, its silence is taken for
+ * the end; one that is there and does not come to it is asked again, though not for ever. */
 static bool ask_journald(struct follow *f) {
-        bool synced = journal_sync(f->sync_socket, SYNC_MAX) >= 0;
+        int r = journal_sync(f->sync_socket, SYNC_MAX);
+        bool synced = r >= 0;
 
         f->asked = now_boot();
         if (synced)
                 f->deaf_since = 0;
         else if (f->deaf_since == 0)
                 f->deaf_since = f->asked;
-        return synced || f->asked >= f->read_at + SYNC_MAX + SETTLE_MAX ||
+        return synced || (r != -ETIMEDOUT && f->asked >= f->read_at + SYNC_MAX + SETTLE_MAX) ||
                f->asked >= f->deaf_since + DEAF_MAX;
 }
 

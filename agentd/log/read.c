@@ -4,6 +4,7 @@
  * unit was known to have ended, and a look after that found nothing. */
 #include "agentd/log/read.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,8 +18,9 @@
 #include "lib/wire/messages.h"
 
 #define PAGE_MIN (4u << 10)
-#define IDLE_MAX (5 * USEC_PER_SEC) /* the journal stays open for so long after the last request */
-#define SYNC_MAX (5 * USEC_PER_SEC) /* journald may take so long to write what it has */
+#define IDLE_MAX (5 * USEC_PER_SEC)  /* the journal stays open for so long after the last request */
+#define SYNC_MAX (5 * USEC_PER_SEC)  /* journald may take so long to write what it has */
+#define DEAF_MAX (60 * USEC_PER_SEC) /* and so long it may not come to it at all */
 #define SETTLE_MAX                                                                                           \
         (2 * USEC_PER_SEC) /* without an answer from it: silence for so long is taken for the end */
 
@@ -159,12 +161,19 @@ static int request_page(struct log_reader *l, struct request *q) {
 
 /* Whether everything that the unit has printed is in the journal by now. */
 static bool is_complete(struct log_reader *l, struct request *q, uint64_t now) {
+        int r;
+
         if (q->ended == 0)
                 return false;
         if (l->synced < q->ended) {
                 if (q->settled > 0)
                         return now >= q->settled;
-                if (journal_sync(l->sync_socket, SYNC_MAX) < 0) {
+                r = journal_sync(l->sync_socket, SYNC_MAX);
+                /* One that is there and does not come to it is asked again when the journal has changed, or
+                 * by the next request. */
+                if (r == -ETIMEDOUT && now_boot() < q->ended + DEAF_MAX)
+                        return false;
+                if (r < 0) {
                         q->settled = now_boot() + SETTLE_MAX;
                         return false;
                 }

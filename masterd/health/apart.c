@@ -17,8 +17,10 @@
 #define OF_SHARE 0.8F
 /* Shares of fewer looks say nothing. */
 #define LOOKS_LEAST 6u
+/* So many looks more that found the place than others: between a look and the signal it may have gone on. */
+#define PLACE_LEAST 2u
 /* A program that has said nothing of its place by then (it is no Python) is not waited for. */
-#define ASKED_MOST 3u
+#define ASKED_MOST 6u
 /* Nor one that cannot be looked at; behind the time that the verdict takes. */
 #define PLACE_WITHIN (30 * SECOND)
 
@@ -134,6 +136,7 @@ bool apart_differs(struct health_gang *g, const struct member *m, struct apart *
                 return false;
         *ret = (struct apart){ .resource = aparts[m->apart - 1].resource,
                                .what = aparts[m->apart - 1].what,
+                               .place = m->n_place > 0 ? m->place : NULL,
                                .mine = m->rates[aparts[m->apart - 1].rate],
                                .others = member_median_of_others(g, m, aparts[m->apart - 1].rate) };
         return ret->mine - MAX(ret->others, 0.0F) >= 0.25F;
@@ -151,8 +154,8 @@ bool apart_wants_place(const struct health_gang *g, const struct member *m, uint
         uint64_t after = member_rules(g, m)->of[VERDICT_STRAGGLER].after_usec,
                  since = m->holding[VERDICT_STRAGGLER].since_usec;
 
-        return is_asked(m) && !m->place && m->n_asked < ASKED_MOST &&
-               now - MIN(since, now) < after + MIN(after / 2, PLACE_WITHIN);
+        return is_asked(m) && m->n_place < PLACE_LEAST && m->n_asked < ASKED_MOST &&
+               now - MIN(since, now) < after + MIN(after, PLACE_WITHIN);
 }
 
 enum health_looked health_wants_look(const struct health_gang *g, uint32_t role, uint32_t index,

@@ -180,7 +180,7 @@ static void say_straggler(struct health_gang *g, const struct member *m, struct 
         if (apart_differs(g, m, &apart)) {
                 v->resource = apart.resource;
                 say(v, ": %s%s%s in %.0f %% of the looks (others %.0f %%)", apart.what,
-                    m->place ? ", in " : "", m->place ?: "", (double)MIN(apart.mine, 1.0F) * 100,
+                    apart.place ? ", in " : "", apart.place ?: "", (double)MIN(apart.mine, 1.0F) * 100,
                     (double)MAX(MIN(apart.others, 1.0F), 0.0F) * 100);
                 put_number(v, "apartMilli", milli(apart.mine));
         } else

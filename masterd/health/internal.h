@@ -128,6 +128,7 @@ bool apart_judge(struct health_gang *g, struct member *m, float least);
 /* What that was, while it is still so. */
 struct apart {
         const char *resource, *what; /* static */
+        const char *place;           /* of the member; NULL: not known */
         float mine, others;
 };
 void apart_forget(struct member *m);

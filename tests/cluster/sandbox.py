@@ -217,7 +217,7 @@ class Cluster:
             try:
                 with open(os.path.join(payload, "system.slice", unit, "cgroup.procs")) as f:
                     pids = f.read().split()
-            except FileNotFoundError:
+            except OSError:  # no such unit, or it ends this moment
                 continue
             if pids:
                 return int(pids[0])
