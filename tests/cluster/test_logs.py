@@ -201,5 +201,5 @@ def test_a_journald_that_is_behind(cluster):
         cluster.exec("n3", "systemctl", "stop", "slow-journald")
     assert len(lines) == 60000
     # And what masterd keeps for when the host is gone.
-    kept = cluster.state_path("n1", "primus", "logs", str(number), "w-0.1")
+    kept = cluster.state_path("n1", "primus", "logs", str(number), "worker-0.1")
     cluster.wait_for(lambda: os.path.exists(kept) and Path(kept).read_bytes().endswith(b"\n60000\n"), 60, "its end is at masterd")
