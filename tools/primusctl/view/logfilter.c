@@ -32,6 +32,7 @@ struct logfilter *logfilter_free(struct logfilter *f) {
         if (!f)
                 return NULL;
         regfree(&f->regex);
+        free(f->line);
         free(f);
         return NULL;
 }
@@ -94,7 +95,17 @@ int logfilter_line(struct logfilter *f, struct logaround *a, const char *line, s
         regmatch_t within = { .rm_so = 0, .rm_eo = (regoff_t)n };
         int r;
 
-        if (regexec(&f->regex, line, 1, &within, REG_STARTEND) == 0) {
+        /* regexec() may look for the end of a string, REG_STARTEND or not. */
+        if (n >= f->line_size) {
+                char *larger = realloc(f->line, n + 1);
+                if (!larger)
+                        return -ENOMEM;
+                f->line = larger;
+                f->line_size = n + 1;
+        }
+        memcpy(f->line, line, n);
+        f->line[n] = 0;
+        if (regexec(&f->regex, f->line, 1, &within, REG_STARTEND) == 0) {
                 f->matched++;
                 a->behind = f->context;
                 r = show_kept(f, a, put, userdata);

@@ -15,6 +15,8 @@ struct logfilter {
         regex_t regex;
         uint32_t context; /* lines before and behind a match */
         uint64_t matched; /* lines, of all executors */
+        char *line;       /* the one that is looked at */
+        size_t line_size;
 };
 
 /* An extended regular expression (regex(7)). -EINVAL: *ret_error says why, for the caller to free. -ENOMEM.
