@@ -11,11 +11,13 @@
 A test that fails shows the tails of the daemons' journals. With PRIMUS_SKIPS=fail, as in continuous integration, a test that
 was skipped for want of something that can be installed or built has failed.
 """
+import contextlib
 import os
 
 import pytest
 from ledger import Ledger
 from sandbox import AGENTD, MASTERD, SOURCE, Cluster, cluster_name, shared_directory
+from terminal import Terminal
 
 LOST = 5
 # What a machine has or has not.
@@ -125,6 +127,17 @@ def quick(_quick):
     _quick.wait_nodes()
     yield _quick
     _quick.run("n1", "sh", "-c", "primusctl list --json | grep -o '\"job\": *[0-9]*' | grep -o '[0-9]*' | xargs -r -n1 primusctl kill")
+
+
+@pytest.fixture
+def terminal(cluster):
+    """terminal(*arguments): primusctl on a terminal of its own, closed after the test"""
+    with contextlib.ExitStack() as opened:
+        def make(*arguments, **options):
+            one = Terminal(cluster, *arguments, **options)
+            opened.callback(one.close)
+            return one
+        yield make
 
 
 @pytest.fixture

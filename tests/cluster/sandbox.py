@@ -103,21 +103,8 @@ class Cluster:
         options = ["--user", user] + (["--cwd", cwd] if cwd else [])
         return [SANDBOX, "exec", "--name", self.name, *options, node, "--", *argv]
 
-    def _entering(self, node, argv, user, cwd):
-        """What `tools/sandbox exec` does, by nsenter: for all that runs to its end, thousands of times, without an interpreter's start."""
-        leader = state.Cluster(self.name).node(node).require_leader()
-        root = f"/proc/{leader['pid']}/root"
-        account = enter.Account(root, user)
-        home = account.home if os.path.isdir(root + account.home) else "/"
-        enter.make_cgroups(leader["payload"])
-        where = [f"{path}/{enter.CGROUP}/cgroup.procs" for path in leader["payload"]]
-        join = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; n=$((n - 1)); done; exec "$@"'
-        groups = ",".join(map(str, sorted({account.gid, *account.groups})))
-        return ["/bin/sh", "-c", join, "sh", str(len(where)), *where,
-                "/usr/bin/nsenter", f"--target={leader['pid']}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup",
-                f"--wdns={cwd or home}", "--",
-                "/usr/bin/setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", f"--groups={groups}", "--pdeathsig=KILL",
-                *argv], account.environment()
+    def _entering(self, node, argv, user="root", cwd=None):
+        return enter.by_nsenter(state.Cluster(self.name).node(node).require_leader(), argv, user, cwd)
 
     def run(self, node, *argv, user="root", input=None, timeout=60, cwd=None):
         """Runs to the end, whatever the end is."""
@@ -293,7 +280,7 @@ class Cluster:
     @contextlib.contextmanager
     def _bus_messages(self):
         try:
-            argv, environment = self._entering("n1", ("busctl", "monitor", "--json=short", "org.primus.Master1", "org.freedesktop.systemd1"), "root", None)
+            argv, environment = self._entering("n1", ("busctl", "monitor", "--json=short", "org.primus.Master1", "org.freedesktop.systemd1"))
         except (state.SandboxError, OSError):
             yield None
             return

@@ -12,7 +12,6 @@ import time
 
 import pytest
 from sandbox import AGENTD, MASTERD
-from terminal import Terminal
 
 
 def run(cluster, *arguments, user="ml", timeout=90, **options):
@@ -184,18 +183,6 @@ def test_nobody_else(cluster):
 
 
 # ---- a terminal ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def terminal(cluster):
-    opened = []
-
-    def make(*arguments, **options):
-        opened.append(Terminal(cluster, *arguments, **options))
-        return opened[-1]
-    yield make
-    for each in opened:
-        each.close()
 
 
 def test_a_shell(cluster, terminal):

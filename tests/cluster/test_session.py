@@ -13,7 +13,6 @@ import time
 
 import pytest
 from sandbox import AGENTD, MASTERD
-from terminal import Terminal
 
 SECRET = "s3cret-4a7c"
 TRAINER = r"""
@@ -144,18 +143,6 @@ def test_nobody_reads(cluster, running):
 
 
 # ---- a terminal ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def terminal(cluster):
-    opened = []
-
-    def make(*arguments, **options):
-        opened.append(Terminal(cluster, *arguments, **options))
-        return opened[-1]
-    yield make
-    for each in opened:
-        each.close()
 
 
 def test_shell_on_a_terminal(cluster, running, terminal):

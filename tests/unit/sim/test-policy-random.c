@@ -14,20 +14,11 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
+#include "tests/kit/random.h"
 
 #define GIB (UINT64_C(1) << 30)
 #define SECOND UINT64_C(1000000)
 #define HOSTS_MAX 6u
-
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n) { /* splitmix64 */
-        uint64_t z = (seed += UINT64_C(0x9e3779b97f4a7c15));
-
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        return (uint32_t)((z ^ (z >> 31)) % n);
-}
 
 /* What a random world may have in it. */
 struct kind {

@@ -15,6 +15,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "tests/kit/random.h"
 
 #define SEEDS 2500u
 #define NODES 6u
@@ -22,16 +23,6 @@
 #define SHAPES 3u
 #define GIB (UINT64_C(1) << 30)
 #define MISSES_PERMILLE 20u
-
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n) { /* splitmix64 */
-        uint64_t z = (seed += UINT64_C(0x9e3779b97f4a7c15));
-
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        return (uint32_t)((z ^ (z >> 31)) % n);
-}
 
 static bool chance(uint32_t one_in) {
         return random_below(one_in) == 0;

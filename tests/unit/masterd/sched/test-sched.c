@@ -14,6 +14,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "tests/kit/random.h"
 
 #define NODES 12u
 #define GANGS 64u
@@ -29,16 +30,6 @@ struct model {
         struct model_node nodes[NODES];
         struct sched_placement gangs[GANGS];
 };
-
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n) { /* splitmix64 */
-        uint64_t z = (seed += UINT64_C(0x9e3779b97f4a7c15));
-
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        return (uint32_t)((z ^ (z >> 31)) % n);
-}
 
 /* What is held on a node, from the list alone. */
 static struct sched_usage tally(const struct model *m, uint32_t slot) {
