@@ -16,11 +16,8 @@
 #include "lib/base/parse.h"
 #include "lib/base/unitname.h"
 
-#define TURN_MAX 2000u /* entries read before orders are looked at */
-#define SYNC_MAX (5 * USEC_PER_SEC)
-#define SETTLE_MAX (2 * USEC_PER_SEC)
+#define TURN_MAX 2000u                    /* entries read before orders are looked at */
 #define SYNC_PERIOD (500 * USEC_PER_MSEC) /* each makes journald write to the disk */
-#define DEAF_MAX (60 * USEC_PER_SEC)
 #define RETRY USEC_PER_SEC
 #define CLOCK_SLACK USEC_PER_SEC /* the wall clock may have been set back a little since */
 #define STATE_MAX (16u << 20)
@@ -370,7 +367,7 @@ static int read_entries(struct follow *f, uint64_t now) {
 /* Whether all is there that was printed until now. Where journald cannot be asked, its silence is taken for
  * the end; one that is there and does not come to it is asked again, though not for ever. */
 static bool ask_journald(struct follow *f) {
-        int r = journal_sync(f->sync_socket, SYNC_MAX);
+        int r = journal_sync(f->sync_socket, JOURNAL_SYNC_MAX);
         bool synced = r >= 0;
 
         f->asked = now_boot();
@@ -378,8 +375,9 @@ static bool ask_journald(struct follow *f) {
                 f->deaf_since = 0;
         else if (f->deaf_since == 0)
                 f->deaf_since = f->asked;
-        return synced || (r != -ETIMEDOUT && f->asked >= f->read_at + SYNC_MAX + SETTLE_MAX) ||
-               f->asked >= f->deaf_since + DEAF_MAX;
+        return synced ||
+               (r != -ETIMEDOUT && f->asked >= f->read_at + JOURNAL_SYNC_MAX + JOURNAL_SETTLE_MAX) ||
+               f->asked >= f->deaf_since + JOURNAL_DEAF_MAX;
 }
 
 bool follow_read(struct follow *f, uint64_t now) {

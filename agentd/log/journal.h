@@ -45,10 +45,13 @@ const void *journal_mark(sd_journal *j);
  * is gone. */
 bool journal_repeated(const char *cursor_a, const void *mark_a, const char *cursor_b, const void *mark_b);
 
+#define JOURNAL_SYNC_MAX (5 * USEC_PER_SEC)   /* a reader of logs gives it so long to answer */
+#define JOURNAL_SETTLE_MAX (2 * USEC_PER_SEC) /* where it cannot be asked, silence for so long is the end */
+#define JOURNAL_DEAF_MAX (60 * USEC_PER_SEC)  /* and so long it may not come to it, and is asked again */
+
 /* Waits until journald has written all that was printed or logged before the call: what a service printed is
  * in its stream's buffer until journald gets to it, also after the service has ended. journald's Synchronize
  * answers when nothing is queued any more, and takes the call from root alone: it goes there by way of
  * primus-starter, on a connection of the calling thread's. starter_socket NULL: the host's. 0, or negative
- * errno
- * (-ETIMEDOUT). */
+ * errno (-ETIMEDOUT). */
 int journal_sync(const char *starter_socket, uint64_t timeout_usec);

@@ -18,11 +18,7 @@
 #include "lib/wire/messages.h"
 
 #define PAGE_MIN (4u << 10)
-#define IDLE_MAX (5 * USEC_PER_SEC)  /* the journal stays open for so long after the last request */
-#define SYNC_MAX (5 * USEC_PER_SEC)  /* journald may take so long to write what it has */
-#define DEAF_MAX (60 * USEC_PER_SEC) /* and so long it may not come to it at all */
-#define SETTLE_MAX                                                                                           \
-        (2 * USEC_PER_SEC) /* without an answer from it: silence for so long is taken for the end */
+#define IDLE_MAX (5 * USEC_PER_SEC) /* the journal stays open for so long after the last request */
 
 struct request {
         struct request *prev, *next;         /* waiting, active or done */
@@ -66,6 +62,7 @@ struct log_reader {
         struct request *active;
         sd_journal *journal;
         unsigned n_read; /* entries since it was opened */
+        bool deaf;       /* journald has not answered in time, in this round of looks */
         uint64_t synced, idle_since;
 };
 
@@ -168,13 +165,18 @@ static bool is_complete(struct log_reader *l, struct request *q, uint64_t now) {
         if (l->synced < q->ended) {
                 if (q->settled > 0)
                         return now >= q->settled;
-                r = journal_sync(l->sync_socket, SYNC_MAX);
+                if (l->deaf) {
+                        q->look = true; /* the others come first, who may have something to read */
+                        return false;
+                }
+                r = journal_sync(l->sync_socket, JOURNAL_SYNC_MAX);
+                l->deaf = r == -ETIMEDOUT;
                 /* One that is there and does not come to it is asked again when the journal has changed, or
                  * by the next request. */
-                if (r == -ETIMEDOUT && now_boot() < q->ended + DEAF_MAX)
+                if (l->deaf && now_boot() < q->ended + JOURNAL_DEAF_MAX)
                         return false;
                 if (r < 0) {
-                        q->settled = now_boot() + SETTLE_MAX;
+                        q->settled = now_boot() + JOURNAL_SETTLE_MAX;
                         return false;
                 }
                 l->synced = now; /* when it was asked, not when it answered */
@@ -244,6 +246,7 @@ static void look_at_requests(struct log_reader *l) {
         struct request *q, *next;
         int r;
 
+        l->deaf = false;
         r = l->journal ? 0 : journal_open(l->directory, &l->journal);
         if (r < 0)
                 l->journal = NULL;
