@@ -357,27 +357,19 @@ static int session_done(int r, sd_bus_message *call, sd_bus_error *error) {
         return r < 0 && !sd_bus_error_is_set(error) ? malformed(r, error) : r;
 }
 
-static int method_session_open(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        struct manager *m = userdata;
-        uint64_t term, epoch;
-        int r = sd_bus_message_read(call, "tt", &term, &epoch);
-
-        if (r <= 0)
-                return malformed(r, error);
-        r = fenced(m, term, epoch, error);
-        return r <= 0 ? r : session_done(sessions_open(m->sessions, call, error), call, error);
-}
-
-static int method_artifacts_open(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        struct manager *m = userdata;
-        uint64_t term, epoch;
-        int r = sd_bus_message_read(call, "tt", &term, &epoch);
-
-        if (r <= 0)
-                return malformed(r, error);
-        r = fenced(m, term, epoch, error);
-        return r <= 0 ? r : session_done(sessions_open_artifacts(m->sessions, call, error), call, error);
-}
+#define OPEN_METHOD(name, function)                                                                          \
+        static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \
+                struct manager *m = userdata;                                                                \
+                uint64_t term, epoch;                                                                        \
+                int r = sd_bus_message_read(call, "tt", &term, &epoch);                                      \
+                                                                                                             \
+                if (r <= 0)                                                                                  \
+                        return malformed(r, error);                                                          \
+                r = fenced(m, term, epoch, error);                                                           \
+                return r <= 0 ? r : session_done(function(m->sessions, call, error), call, error);           \
+        }
+OPEN_METHOD(method_session_open, sessions_open)
+OPEN_METHOD(method_artifacts_open, sessions_open_artifacts)
 
 #define SESSION_METHOD(name, function)                                                                       \
         static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \

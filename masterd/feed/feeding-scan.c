@@ -40,6 +40,18 @@ static void start_scan(struct manager *m, struct job *j, uint32_t source) {
         (void)orders_scan_later(m, j, s->node, source, s->attempt);
 }
 
+/* The unit that lists it, where there is one, is not wanted any more. */
+static void stop_scan(struct manager *m, struct job *j, uint32_t source) {
+        struct source *s = j->data->sources + source;
+        struct executor_id id = {
+                .job_uid = j->uid, .job = j->number, .role = SCAN_ROLE, .index = source, .attempt = s->attempt
+        };
+
+        if (s->node)
+                (void)orders_stop_stale_later(m, s->node, &id);
+        s->node = NULL;
+}
+
 void feeding_start(struct manager *m, struct job *j) {
         for (uint32_t i = 0; j->data && i < j->data->input->n_sources; i++)
                 start_scan(m, j, i);
@@ -47,16 +59,8 @@ void feeding_start(struct manager *m, struct job *j) {
 
 void feeding_stop(struct manager *m, struct job *j) {
         for (uint32_t i = 0; j->data && i < j->data->input->n_sources; i++) {
-                struct source *s = j->data->sources + i;
-                struct executor_id id = { .job_uid = j->uid,
-                                          .job = j->number,
-                                          .role = SCAN_ROLE,
-                                          .index = i,
-                                          .attempt = s->attempt };
-                s->retry = sd_event_source_disable_unref(s->retry);
-                if (s->node)
-                        (void)orders_stop_stale_later(m, s->node, &id);
-                s->node = NULL;
+                j->data->sources[i].retry = sd_event_source_disable_unref(j->data->sources[i].retry);
+                stop_scan(m, j, i);
         }
 }
 
@@ -119,16 +123,9 @@ void feeding_leave(struct manager *m, struct node *node) {
 
         HASH_ITER (hh, m->jobs.by_number, j, next)
                 for (uint32_t i = 0; j->data && i < j->data->input->n_sources; i++) {
-                        struct source *s = j->data->sources + i;
-                        struct executor_id id = { .job_uid = j->uid,
-                                                  .job = j->number,
-                                                  .role = SCAN_ROLE,
-                                                  .index = i,
-                                                  .attempt = s->attempt };
-                        if (s->node != node)
+                        if (j->data->sources[i].node != node)
                                 continue;
-                        (void)orders_stop_stale_later(m, node, &id);
-                        s->node = NULL;
+                        stop_scan(m, j, i);
                         start_scan(m, j, i);
                 }
 }

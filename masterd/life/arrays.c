@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/strv.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
@@ -90,24 +91,6 @@ static struct job *array_of(struct manager *m, const struct job *element, uint32
 
 /* ---- making ---- */
 
-static int copy_strv(char *const *from, char ***ret) {
-        size_t n = 0;
-        char **to;
-
-        if (!from)
-                return 0;
-        while (from[n])
-                n++;
-        to = calloc(n + 1, sizeof(*to));
-        if (!to)
-                return -ENOMEM;
-        *ret = to; /* the job frees what is there of it */
-        for (size_t i = 0; i < n; i++)
-                if (!(to[i] = strdup(from[i])))
-                        return -ENOMEM;
-        return 0;
-}
-
 static int copy_secrets(const struct job *from, struct job *to) {
         to->given.secrets = calloc(from->given.n_secrets + 1, sizeof(*to->given.secrets));
         if (!to->given.secrets)
@@ -173,7 +156,9 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
         if (r >= 0)
                 r = text_set(&e->given.cwd, "%s", array->given.cwd);
         if (r >= 0)
-                r = copy_strv(array->given.env, &e->given.env);
+                r = array->given.env
+                            ? strings_copy(array->given.env, strings_count(array->given.env), &e->given.env)
+                            : 0;
         if (r >= 0)
                 r = copy_secrets(array, e);
         if (r >= 0)

@@ -29,11 +29,6 @@
 #include "masterd/queue/placement.h"
 #include "masterd/queue/serving.h"
 
-static void executor_changed(struct manager *m, struct executor *e) {
-        record_executor(m, e);
-        notice_executor_changed(m, e);
-}
-
 /* ---- starts ---- */
 
 void attempts_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
@@ -48,7 +43,7 @@ void attempts_found_running(struct manager *m, struct executor *e, sd_id128_t in
                 return;
         if (executor_transition(e, EXECUTOR_EVENT_STARTED) < 0)
                 return;
-        executor_changed(m, e);
+        lifecycle_executor_changed(m, e);
         epochs_running(m, e);
         lifecycle_review(m, e->job);
         suspension_runs(m, e);
@@ -70,7 +65,7 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
                 return;
         (void)text_set(&e->reason, "%s", why);
         e->ended_real = now_real();
-        executor_changed(m, e);
+        lifecycle_executor_changed(m, e);
         usage_count(m, e);
         TELL(m, executor_over, m, e);
         e->bounced = true;
@@ -153,7 +148,7 @@ void attempts_end(struct manager *m, struct executor *e, enum executor_event eve
         e->orders.starting = e->stuck = false;
         e->ended_real = e->ended_real ? e->ended_real : now_real();
         (void)text_set(&e->reason, "%s", text);
-        executor_changed(m, e);
+        lifecycle_executor_changed(m, e);
         usage_count(m, e);
         TELL(m, executor_over, m, e);
         record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?",

@@ -29,7 +29,7 @@
 #include "masterd/queue/placement.h"
 #include "masterd/queue/queueing.h"
 
-static void executor_changed(struct manager *m, struct executor *e) {
+void lifecycle_executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
         notice_executor_changed(m, e);
 }
@@ -137,7 +137,7 @@ void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *
                 return;
         e->orders.stopped = true;
         e->orders.stop_why = why;
-        executor_changed(m, e);
+        lifecycle_executor_changed(m, e);
         (void)orders_stop_later(m, e);
 }
 

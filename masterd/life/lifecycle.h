@@ -11,6 +11,8 @@ struct manager;
 
 /* Records the job and tells those who watch it. */
 void lifecycle_job_changed(struct manager *m, struct job *j);
+/* The same of an executor. */
+void lifecycle_executor_changed(struct manager *m, struct executor *e);
 
 /* Stops the job; it ends as verdict (JOB_EVENT_SUCCEEDED, _FAILED, _KILLED, or _REQUEUE for another attempt).
  * No effect when it has ended or a stop is under way, except that a kill or a failure overrides a requeue. */

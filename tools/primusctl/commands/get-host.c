@@ -431,7 +431,7 @@ static void run(struct fetching *f) {
                 complain(f->get, "artifacts", f->node, strerror(-r));
 }
 
-void get_host_list(struct get *g, const char *node, FILE *wants) {
+static void run_one(struct get *g, const char *node, FILE *wants, bool fetch) {
         struct fetching *f = calloc(1, sizeof(*f));
 
         if (!f) {
@@ -441,23 +441,17 @@ void get_host_list(struct get *g, const char *node, FILE *wants) {
         f->get = g;
         f->node = node;
         f->wants = wants;
+        f->fetch = fetch;
         run(f);
-        if (wants && fflush(wants) != 0)
-                complain(g, "artifacts", node, "the list of files cannot be kept: is there room in /tmp?");
         free(f);
 }
 
-void get_host_fetch(struct get *g, const char *node, FILE *wants) {
-        struct fetching *f = calloc(1, sizeof(*f));
+void get_host_list(struct get *g, const char *node, FILE *wants) {
+        run_one(g, node, wants, false);
+        if (wants && fflush(wants) != 0)
+                complain(g, "artifacts", node, "the list of files cannot be kept: is there room in /tmp?");
+}
 
-        if (!f) {
-                complain(g, "artifacts", node, "out of memory");
-                return;
-        }
-        f->get = g;
-        f->node = node;
-        f->wants = wants;
-        f->fetch = true;
-        run(f);
-        free(f);
+void get_host_fetch(struct get *g, const char *node, FILE *wants) {
+        run_one(g, node, wants, true);
 }
