@@ -17,10 +17,12 @@
 #define OF_SHARE 0.8F
 /* Shares of fewer looks say nothing. */
 #define LOOKS_LEAST 6u
-/* So many looks more that found the place than others: between a look and the signal it may have gone on. */
-#define PLACE_LEAST 2u
-/* A program that has said nothing of its place by then (it is no Python) is not waited for. */
-#define ASKED_MOST 6u
+/* The place was found in so many looks more than any other: between a look and the signal it may have gone
+ * on. */
+#define PLACE_AHEAD 3u
+/* A program that has said nothing of its place in so many looks that found it waiting (it is no Python) is
+ * not waited for. */
+#define ASKED_SILENT 6u
 /* Nor one that cannot be looked at; behind the time that the verdict takes. */
 #define PLACE_WITHIN (30 * SECOND)
 
@@ -53,19 +55,44 @@ static enum rate rate_of(enum health_wait w) {
         }
 }
 
-/* A look and the signal that asks for the place are not the same moment: the one that is found most stays. */
-static void note_place(struct member *m, const char *place) {
-        char *copy;
+/* The most frequent places, after Misra and Gries (1982): what is found in more than a fourth of the looks
+ * stays. */
+static void note_place(struct member *m, const char *text) {
+        struct place *unused = NULL;
 
-        if (m->place && strcmp(m->place, place) == 0)
-                m->n_place = (uint16_t)MIN(m->n_place + 1, 1000);
-        else if (m->n_place > 0)
-                m->n_place--;
-        else if ((copy = strdup(place))) {
-                free(m->place);
-                m->place = copy;
-                m->n_place = 1;
+        for (struct place *p = m->places; p < m->places + PLACES_KEPT; p++) {
+                if (p->text && strcmp(p->text, text) == 0) {
+                        p->n++;
+                        return;
+                }
+                if (!p->text)
+                        unused = p;
         }
+        if (unused) {
+                unused->text = strdup(text);
+                unused->n = unused->text ? 1 : 0;
+                return;
+        }
+        for (struct place *p = m->places; p < m->places + PLACES_KEPT; p++)
+                if (--p->n == 0) {
+                        free(p->text);
+                        p->text = NULL;
+                }
+}
+
+/* Found most; NULL: none was. ret_ahead: in so many looks more than any other. */
+static const char *place_of(const struct member *m, uint32_t *ret_ahead) {
+        const struct place *first = NULL;
+        uint32_t second = 0;
+
+        for (const struct place *p = m->places; p < m->places + PLACES_KEPT; p++)
+                if (p->text && (!first || p->n > first->n)) {
+                        second = first ? first->n : 0;
+                        first = p;
+                } else if (p->text)
+                        second = MAX(second, p->n);
+        *ret_ahead = first ? first->n - second : 0;
+        return first ? first->text : NULL;
 }
 
 /* Where its program is costs it a signal: only who is suspected already is asked. */
@@ -94,11 +121,12 @@ void health_look(struct health_gang *g, uint32_t role, uint32_t index, const enu
                                      : *r + (counts[rates[i]] - *r) / MIN((float)m->n_looks, LOOKS_KEPT);
         }
         rankings_forget(g);
-        if (is_asked(m))
-                m->n_asked = (uint8_t)MIN(m->n_asked + 1u, ASKED_MOST);
-        for (size_t i = 0; i < ELEMENTSOF(aparts) && place; i++)
-                if (m->apart == i + 1 && counts[aparts[i].rate] > 0)
-                        note_place(m, place);
+        /* A look that found it elsewhere says nothing of whether its place can be found. */
+        if (!is_asked(m) || counts[aparts[m->apart - 1].rate] <= 0)
+                return;
+        m->n_asked = (uint8_t)MIN(m->n_asked + 1u, ASKED_SILENT);
+        if (place)
+                note_place(m, place);
 }
 
 static float more(struct health_gang *g, const struct member *m, enum rate r) {
@@ -132,11 +160,13 @@ bool apart_judge(struct health_gang *g, struct member *m, float least) {
 }
 
 bool apart_differs(struct health_gang *g, const struct member *m, struct apart *ret) {
+        uint32_t ahead;
+
         if (m->apart == 0)
                 return false;
         *ret = (struct apart){ .resource = aparts[m->apart - 1].resource,
                                .what = aparts[m->apart - 1].what,
-                               .place = m->n_place > 0 ? m->place : NULL,
+                               .place = place_of(m, &ahead),
                                .mine = m->rates[aparts[m->apart - 1].rate],
                                .others = member_median_of_others(g, m, aparts[m->apart - 1].rate) };
         return ret->mine - MAX(ret->others, 0.0F) >= 0.25F;
@@ -144,18 +174,21 @@ bool apart_differs(struct health_gang *g, const struct member *m, struct apart *
 
 void apart_forget(struct member *m) {
         m->apart = 0;
-        free(m->place);
-        m->place = NULL;
-        m->n_place = 0;
         m->n_asked = 0;
+        for (size_t i = 0; i < PLACES_KEPT; i++)
+                free(m->places[i].text);
+        memset(m->places, 0, sizeof(m->places));
 }
 
-bool apart_wants_place(const struct health_gang *g, const struct member *m, uint64_t now) {
-        uint64_t after = member_rules(g, m)->of[VERDICT_STRAGGLER].after_usec,
-                 since = m->holding[VERDICT_STRAGGLER].since_usec;
+bool apart_wants_place(const struct health_gang *g, struct member *m, uint64_t now) {
+        uint64_t after = member_rules(g, m)->of[VERDICT_STRAGGLER].after_usec;
+        uint32_t ahead;
+        const char *place = place_of(m, &ahead);
 
-        return is_asked(m) && m->n_place < PLACE_LEAST && m->n_asked < ASKED_MOST &&
-               now - MIN(since, now) < after + MIN(after, PLACE_WITHIN);
+        if (m->place_until == 0)
+                m->place_until = now + MIN(after, PLACE_WITHIN);
+        return is_asked(m) && ahead < PLACE_AHEAD && (place || m->n_asked < ASKED_SILENT) &&
+               now < m->place_until;
 }
 
 enum health_looked health_wants_look(const struct health_gang *g, uint32_t role, uint32_t index,

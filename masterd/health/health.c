@@ -25,7 +25,7 @@ int health_gang_new(struct health_gang **ret) {
 }
 
 void member_free(struct member *m) {
-        free(m->place);
+        apart_forget(m);
         free(m);
 }
 

@@ -47,6 +47,14 @@ struct holding {
 
 #define KEPT_FIELDS 23u
 
+/* Where a program was in some looks. A look and the signal that asks for the place are not the same moment,
+ * so there are others than the one that is meant. */
+struct place {
+        char *text; /* NULL: free */
+        uint32_t n; /* looks that found it */
+};
+#define PLACES_KEPT 3u
+
 struct member {
         struct {
                 uint32_t role, index;
@@ -58,18 +66,18 @@ struct member {
         float rates[_RATE_MAX];       /* < 0: unknown */
         float power_least, power_most;
 
-        uint64_t still_usec;   /* observed without progress, up to the latest sample */
-        uint64_t alone_usec;   /* of still_usec, while most of the others made progress */
-        uint64_t worked_usec;  /* with progress, since the attempt began */
-        uint64_t moved_usec;   /* when it last exchanged data with others */
-        uint64_t judged_usec;  /* the sample that the gang's verdicts have seen */
-        uint64_t killed;       /* by the kernel for lack of memory, not told yet */
-        uint16_t n_progress;   /* samples in a row with progress */
-        uint16_t n_looks;      /* at its threads */
-        uint8_t apart;         /* what it was found in while the others wait for it, from 1; 0: in nothing */
-        uint16_t n_place;      /* looks that found the place, less those that found another */
-        uint8_t n_asked;       /* looks at it meanwhile, for the place */
-        char *place;           /* where its program was then, or NULL */
+        uint64_t still_usec;  /* observed without progress, up to the latest sample */
+        uint64_t alone_usec;  /* of still_usec, while most of the others made progress */
+        uint64_t worked_usec; /* with progress, since the attempt began */
+        uint64_t moved_usec;  /* when it last exchanged data with others */
+        uint64_t judged_usec; /* the sample that the gang's verdicts have seen */
+        uint64_t killed;      /* by the kernel for lack of memory, not told yet */
+        uint16_t n_progress;  /* samples in a row with progress */
+        uint16_t n_looks;     /* at its threads */
+        uint8_t apart;        /* what it was found in while the others wait for it, from 1; 0: in nothing */
+        uint8_t n_asked;      /* looks at it meanwhile, for the place */
+        uint64_t place_until; /* the verdict waits for the place until then; 0: it does not stand */
+        struct place places[PLACES_KEPT];
         bool stopped, blocked; /* all of its threads are stopped; some are in D state */
         bool dry;              /* there is no data for it */
         bool spins;            /* has peers, and its CPU use is no progress */
@@ -117,7 +125,7 @@ void gang_judge(struct health_gang *g, uint64_t now, verdict_handler f, void *us
  * all members of a role that ask for the same. */
 float member_median_of_others(struct health_gang *g, const struct member *m, enum rate r);
 /* The place where it is held up will be known soon, and the verdict waits for it. */
-bool apart_wants_place(const struct health_gang *g, const struct member *m, uint64_t now);
+bool apart_wants_place(const struct health_gang *g, struct member *m, uint64_t now);
 /* It exchanges data with others now. */
 bool member_exchanges(const struct member *m);
 void member_free(struct member *m);

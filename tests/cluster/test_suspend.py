@@ -112,7 +112,8 @@ def test_array(quick):
     assert count() == {"size": 100, "waiting": 99, "running": 0, "succeeded": 0, "failed": 0, "killed": 1}
     quick.primusctl("resume", str(job))
     quick.wait_for(lambda: count()["running"] == 4, 20, "they run again, and one more in the place of who was killed")
-    assert quick.status(f"{job}[2]")["attempt"] == 2 and quick.status(f"{job}[4]")["state"] == "RUNNING"
+    assert quick.status(f"{job}[2]")["attempt"] == 2
+    quick.wait_for(lambda: quick.status(f"{job}[4]")["state"] == "RUNNING", 20, "who came in its place")
     assert "is not suspended" in refused(quick, "resume", job)
     quick.primusctl("suspend", "--stop", str(job))
     quick.primusctl("kill", str(job))

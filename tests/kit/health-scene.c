@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/kit/health-scene.h"
+#include "tests/kit/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,6 +143,12 @@ static double chance(struct play *p) {
         return (jitter(p) - 0.9) / 0.2;
 }
 
+static const char *place_of(const struct doing *d) {
+        if (random_below(1000) >= 1000 * d->strays)
+                return "step (train.py:12)";
+        return random_below(2) > 0 ? "compute (train.py:9)" : "all_reduce (train.py:40)";
+}
+
 /* As often as the engine wants it, here with each sample at the most. */
 static void look(struct play *p, uint32_t i, const struct doing *d) {
         uint32_t role = role_of(p->scene, i), index = index_of(p->scene, i);
@@ -167,8 +174,7 @@ static void look(struct play *p, uint32_t i, const struct doing *d) {
         waits[n] = WAIT_FUTEX; /* another thread, which says nothing */
         for (size_t k = 0; k <= n; k++)
                 mains[k] = k < n;
-        health_look(p->gang, role, index, waits, mains, n + 1,
-                    what == LOOK_PLACE ? "step (train.py:12)" : NULL);
+        health_look(p->gang, role, index, waits, mains, n + 1, what == LOOK_PLACE ? place_of(d) : NULL);
 }
 
 static void member_second(struct play *p, uint32_t i) {

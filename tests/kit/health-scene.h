@@ -33,6 +33,7 @@ struct doing {
         double sleeps, reads, pipes, server, locks; /* share of the looks in which its trainer is in that */
         unsigned launcher, loaders; /* other processes: that sleep; that wait for work in a pipe */
         double loading;             /* share of the looks, in which a loader reads storage */
+        double strays;              /* of the signals for its place: it has gone on meanwhile */
 };
 
 enum event {

@@ -139,7 +139,8 @@ static void test_own(void **state) {
 }
 
 /* Two ranks: both get their neighbour's data every 100 ms. One reads at once and waits; the other computes
- * for two seconds and reads then. Who is waited for is the one whose data lies there. */
+ * for eight seconds, longer than two looks are apart on a host where they take long, and reads then. Who is
+ * waited for is the one whose data lies there. */
 static void rank(const char *cgroup, int in, int out, bool slow) {
         uint64_t until = now_boot() + 60 * USEC_PER_SEC, send = 0;
         char buffer[4096] = "";
@@ -151,7 +152,7 @@ static void rank(const char *cgroup, int in, int out, bool slow) {
                         send = now_boot() + 100 * USEC_PER_MSEC;
                 }
                 if (slow) {
-                        uint64_t busy = now_boot() + 2500 * USEC_PER_MSEC;
+                        uint64_t busy = now_boot() + 8000 * USEC_PER_MSEC;
                         while (now_boot() < busy)
                                 nap(50); /* it might as well compute; the machine is not ours alone */
                 }
@@ -166,7 +167,7 @@ static void test_who_is_waited_for(void **state) {
         _cleanup_(sockets_free_p) struct sockets *s = NULL;
         char own[256], fast[512], slow[512];
         uint64_t ids[2], values[2][_TELEMETRY_MAX];
-        int listening, ends[2], r = 0;
+        int listening, ends[2], r = 0, looks = 0;
         uint16_t port;
         pid_t pids[2];
 
@@ -195,7 +196,7 @@ static void test_who_is_waited_for(void **state) {
         }
         assert_int_equal(sockets_new(&s), 0);
         /* This process is the wire between the two. */
-        for (unsigned i = 0; i < 10 && r >= 0; i++) {
+        for (unsigned i = 0; i < 25 && looks < 10 && r >= 0; i++) {
                 for (unsigned k = 0; k < 20; k++) {
                         char buffer[8192];
                         for (int e = 0; e < 2; e++) {
@@ -206,6 +207,7 @@ static void test_who_is_waited_for(void **state) {
                         nap(50);
                 }
                 r = sockets_look(s, ids, 2);
+                looks += r > 0;
         }
         for (int i = 0; i < 2; i++) {
                 telemetry_clear(values[i]);
