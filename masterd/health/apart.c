@@ -175,6 +175,7 @@ bool apart_differs(struct health_gang *g, const struct member *m, struct apart *
 void apart_forget(struct member *m) {
         m->apart = 0;
         m->n_asked = 0;
+        m->place_until = 0;
         for (size_t i = 0; i < PLACES_KEPT; i++)
                 free(m->places[i].text);
         memset(m->places, 0, sizeof(m->places));

@@ -234,8 +234,6 @@ static void straggler_judge(struct health_gang *g, struct member *m, uint64_t dt
         if (dt > 0 && member_exchanges(m))
                 (void)holding_take(m->holding + VERDICT_STRAGGLER, holds_up(g, m), dt,
                                    member_rules(g, m)->of[VERDICT_STRAGGLER].after_usec, now);
-        if (!m->holding[VERDICT_STRAGGLER].up)
-                m->place_until = 0;
 }
 
 void gang_judge(struct health_gang *g, uint64_t now, verdict_handler f, void *userdata) {

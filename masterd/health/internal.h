@@ -76,7 +76,7 @@ struct member {
         uint16_t n_looks;     /* at its threads */
         uint8_t apart;        /* what it was found in while the others wait for it, from 1; 0: in nothing */
         uint8_t n_asked;      /* looks at it meanwhile, for the place */
-        uint64_t place_until; /* the verdict waits for the place until then; 0: it does not stand */
+        uint64_t place_until; /* the verdict waits for the place until then; 0: it never stood */
         struct place places[PLACES_KEPT];
         bool stopped, blocked; /* all of its threads are stopped; some are in D state */
         bool dry;              /* there is no data for it */

@@ -156,6 +156,8 @@ def test_straggler(sick):
     sick.kill(job)
 
 
+# Seconds: a look each 5 s; of the last 16, which begin with those of before, half; after that 20 s, and four looks for the place.
+APART = 150
 LIGHT = 0.01  # on a busy machine, more than that would take longer than what they wait for
 
 
@@ -163,18 +165,19 @@ def line_of(text):
     return 1 + TRAINER.split("\n").index(next(line for line in TRAINER.split("\n") if text in line))
 
 
+@pytest.mark.timeout(420)
 def test_straggler_that_sleeps(sick):
     """It computes no more than the others, and nothing lies unread at it; the verdict says where its program sleeps."""
     job, control = gang(sick, "doze", HUNG, computes=LIGHT)
     sick.exec("n1", "sleep", "25")
     assert verdicts(sick, job) == []  # all in step: nobody
     (control / "1").write_text("doze")
-    event = told(sick, job, "straggler", 90)
+    event = told(sick, job, "straggler", APART)
     assert (event["role"], event["index"]) == ("worker", 1), event
     assert f"its program sleeps, in <module> (train.py:{line_of('time.sleep(0.15)')}) in" in event["text"], event
     assert "its program sleeps" in (why := sick.primusctl("why", str(job))), why
     (control / "1").write_text("")
-    told(sick, job, "recovered", 90)
+    told(sick, job, "recovered", 120)
     sick.kill(job)
 
 
@@ -182,7 +185,7 @@ def test_straggler_that_waits_for_storage(sick):
     """It reads a file past the page cache, from the disk, 32 MiB at once: on a busy machine, short waits become waits for a CPU."""
     job, control = gang(sick, "storage", HUNG, blocks=True, computes=LIGHT)
     (control / "0").write_text("storage")
-    event = told(sick, job, "straggler", 90)
+    event = told(sick, job, "straggler", APART)
     assert (event["role"], event["index"]) == ("worker", 0), event
     assert f"it waits for storage, in <module> (train.py:{line_of('os.preadv(')}) in" in event["text"], event
     sick.kill(job)
@@ -199,7 +202,7 @@ def test_straggler_that_waits_for_a_file(sick):
     try:
         sick.wait_for(lambda: (control / "fifo").exists(), 20, "a FIFO")
         (control / "2").write_text("pipe")
-        event = told(sick, job, "straggler", 90)
+        event = told(sick, job, "straggler", APART)
         assert (event["role"], event["index"]) == ("worker", 2), event
         assert f"it waits for storage, in <module> (train.py:{line_of('os.read(pipe')}) in" in event["text"], event
     finally:
