@@ -80,7 +80,7 @@ static void note_place(struct member *m, const char *text) {
                 }
 }
 
-/* Found most; NULL: none was. ret_ahead: in so many looks more than any other. */
+/* Found most; NULL: none was. ret_ahead, or NULL: in so many looks more than any other. */
 static const char *place_of(const struct member *m, uint32_t *ret_ahead) {
         const struct place *first = NULL;
         uint32_t second = 0;
@@ -91,7 +91,8 @@ static const char *place_of(const struct member *m, uint32_t *ret_ahead) {
                         first = p;
                 } else if (p->text)
                         second = MAX(second, p->n);
-        *ret_ahead = first ? first->n - second : 0;
+        if (ret_ahead)
+                *ret_ahead = first ? first->n - second : 0;
         return first ? first->text : NULL;
 }
 
@@ -160,13 +161,11 @@ bool apart_judge(struct health_gang *g, struct member *m, float least) {
 }
 
 bool apart_differs(struct health_gang *g, const struct member *m, struct apart *ret) {
-        uint32_t ahead;
-
         if (m->apart == 0)
                 return false;
         *ret = (struct apart){ .resource = aparts[m->apart - 1].resource,
                                .what = aparts[m->apart - 1].what,
-                               .place = place_of(m, &ahead),
+                               .place = place_of(m, NULL),
                                .mine = m->rates[aparts[m->apart - 1].rate],
                                .others = member_median_of_others(g, m, aparts[m->apart - 1].rate) };
         return ret->mine - MAX(ret->others, 0.0F) >= 0.25F;
@@ -181,13 +180,16 @@ void apart_forget(struct member *m) {
         memset(m->places, 0, sizeof(m->places));
 }
 
-bool apart_wants_place(const struct health_gang *g, struct member *m, uint64_t now) {
-        uint64_t after = member_rules(g, m)->of[VERDICT_STRAGGLER].after_usec;
+void apart_stands(const struct health_gang *g, struct member *m, uint64_t now) {
+        if (m->place_until == 0)
+                m->place_until =
+                        now + MIN(member_rules(g, m)->of[VERDICT_STRAGGLER].after_usec, PLACE_WITHIN);
+}
+
+bool apart_wants_place(const struct member *m, uint64_t now) {
         uint32_t ahead;
         const char *place = place_of(m, &ahead);
 
-        if (m->place_until == 0)
-                m->place_until = now + MIN(after, PLACE_WITHIN);
         return is_asked(m) && ahead < PLACE_AHEAD && (place || m->n_asked < ASKED_SILENT) &&
                now < m->place_until;
 }

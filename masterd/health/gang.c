@@ -231,9 +231,10 @@ static bool holds_up(struct health_gang *g, struct member *m) {
 static void straggler_judge(struct health_gang *g, struct member *m, uint64_t dt, uint64_t now) {
         if (m->holding[VERDICT_STRAGGLER].held_usec == 0)
                 apart_forget(m);
-        if (dt > 0 && member_exchanges(m))
-                (void)holding_take(m->holding + VERDICT_STRAGGLER, holds_up(g, m), dt,
-                                   member_rules(g, m)->of[VERDICT_STRAGGLER].after_usec, now);
+        if (dt > 0 && member_exchanges(m) &&
+            holding_take(m->holding + VERDICT_STRAGGLER, holds_up(g, m), dt,
+                         member_rules(g, m)->of[VERDICT_STRAGGLER].after_usec, now))
+                apart_stands(g, m, now);
 }
 
 void gang_judge(struct health_gang *g, uint64_t now, verdict_handler f, void *userdata) {

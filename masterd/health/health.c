@@ -202,8 +202,7 @@ void health_judge(struct health_gang *g, uint64_t now_usec, verdict_handler f, v
                         oom->up = false;
                 for (size_t k = 0; k < _VERDICT_MAX; k++)
                         if (m->holding[k].up != m->holding[k].told &&
-                            !(k == VERDICT_STRAGGLER && m->holding[k].up &&
-                              apart_wants_place(g, m, now_usec)))
+                            !(k == VERDICT_STRAGGLER && m->holding[k].up && apart_wants_place(m, now_usec)))
                                 tell_verdict(g, m, (enum verdict_kind)k, f, userdata);
                 m->killed = 0;
         }

@@ -125,7 +125,9 @@ void gang_judge(struct health_gang *g, uint64_t now, verdict_handler f, void *us
  * all members of a role that ask for the same. */
 float member_median_of_others(struct health_gang *g, const struct member *m, enum rate r);
 /* The place where it is held up will be known soon, and the verdict waits for it. */
-bool apart_wants_place(const struct health_gang *g, struct member *m, uint64_t now);
+bool apart_wants_place(const struct member *m, uint64_t now);
+/* Its verdict stands: from the first time on, until it is forgotten, it waits so long for the place. */
+void apart_stands(const struct health_gang *g, struct member *m, uint64_t now);
 /* It exchanges data with others now. */
 bool member_exchanges(const struct member *m);
 void member_free(struct member *m);

@@ -177,7 +177,7 @@ def test_straggler_that_sleeps(sick):
     assert f"its program sleeps, in <module> (train.py:{line_of('time.sleep(0.15)')}) in" in event["text"], event
     assert "its program sleeps" in (why := sick.primusctl("why", str(job))), why
     (control / "1").write_text("")
-    told(sick, job, "recovered", 120)
+    told(sick, job, "recovered", 120)  # until a quarter of the last looks is left: up to twenty
     sick.kill(job)
 
 

@@ -8,7 +8,7 @@ import pytest
 from ledger import failover
 
 # Lines of each file, which has one class; the files of a class lie side by side. Sixteen tasks at once begin and end about together, so one
-# generation of them may lack a class (of 64 files, one run in ten fell below 0.95 for that): sixteen generations say how well it mixes.
+# generation of them may lack a class (of 64 files, three runs of ten fell below 0.95 for that): sixteen generations say how well it mixes.
 CLASSES, FILES, LINES = 4, 256, 125
 N, TASKS = 1600, 16
 

@@ -360,8 +360,8 @@ static void test_straggler_apart(void **state) {
         }
 }
 
-/* It waits in little more than half of the looks, and of the signals each third comes too late: under the
- * shortest rule its place is told all the same, and hardly ever another one. */
+/* It waits in little more than half of the looks, and of the signals each third comes too late: under a
+ * rule of 20 s its place is told all the same, and hardly ever another one. */
 static void test_place_of_a_straggler(void **state) {
         struct health_rules rules = health_defaults;
         unsigned right = 0;
