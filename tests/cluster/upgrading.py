@@ -7,6 +7,8 @@ import subprocess
 
 from sandbox import AGENTD, MASTERD, SOURCE
 
+BUILD = "build-next"
+
 # LeakSanitizer cannot look at a daemon without privileges, and says so by another exit status.
 QUIET = "[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n"
 REPLACE = ('cd "$1" && find usr -type f -o -type l | while read -r f; do mkdir -p "/${f%/*}"; cp -a "$f" "/$f.dpkg-new" && '
@@ -29,24 +31,29 @@ def _mirror(fresh, source):
             one, other = os.path.join(path, name), os.path.join(there, name)
             if not os.path.lexists(other) or os.path.islink(one) or not filecmp.cmp(one, other, shallow=False):
                 shutil.copy2(one, other, follow_symlinks=False) if not os.path.islink(other) else None
-    for path, _, files in os.walk(source):
+    for path, directories, files in os.walk(source):
+        if path == source and BUILD in directories:
+            directories.remove(BUILD)
         for name in files:
             if not os.path.lexists(os.path.join(fresh, os.path.relpath(path, source), name)):
                 os.unlink(os.path.join(path, name))
 
 
 def next_build(directory):
-    """A meson build of the version after this one (tests/package/next.py), kept in directory."""
-    ready, source = os.path.join(directory, "build"), os.path.join(directory, "source")
+    """A meson build of the version after this one (tests/package/next.py), kept in directory. It stands within its source, as
+    the builds of tools/check do, and has the same options: to ccache most of its files are those that were compiled for them."""
+    source = os.path.join(directory, "source")
+    ready = os.path.join(source, BUILD)
     fresh = os.path.join(directory, "fresh")
     shutil.rmtree(fresh, ignore_errors=True)
     subprocess.run([os.path.join(SOURCE, "tests/package/next.py"), "--from", SOURCE, fresh], check=True)
     _mirror(fresh, source)
     shutil.rmtree(fresh)
+    env = {**os.environ, "CC": "ccache gcc" if shutil.which("ccache") else "gcc", "CCACHE_NOHASHDIR": "1"}
     if not os.path.exists(os.path.join(ready, "build.ninja")):
-        subprocess.run(["meson", "setup", ready, source, "-Dtests=false", "-Ddocs=disabled", "-Dbuildtype=debug", "-Doptimization=0"],
-                       check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["ninja", "-C", ready], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["meson", "setup", ready, source, "-Dtests=false", "-Ddocs=disabled", "-Dwerror=true"],
+                       check=True, stdout=subprocess.DEVNULL, env=env)
+    subprocess.run(["ninja", "-C", ready], check=True, stdout=subprocess.DEVNULL, env=env)
     return ready
 
 
