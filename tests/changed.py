@@ -52,7 +52,7 @@ TABLE = (
     ("lib/policy/*", "unit", SMOKE),
     ("lib/*", "unit cli", f"{SMOKE} test_bus.py"),
     ("python/*", "python", ""),
-    ("tools/primusctl/*", "unit cli", "test_cli.py::test_list test_policies.py::test_second_attempt_may_succeed"),
+    ("tools/primusctl/*", "unit cli", "test_cli.py::test_list test_ssh.py::test_run test_policies.py::test_second_attempt_may_succeed"),
     ("tools/state/*", "unit", "test_backup.py::test_refusals"),
     ("tools/quickstart", "", "test_quickstart.py::test_trains_and_shows_it"),
     ("tools/sandbox*", "unit", "test_sandbox.py"),

@@ -15,13 +15,13 @@ import time
 class Terminal:
     """primusctl on a terminal of ours."""
 
-    def __init__(self, cluster, *arguments, rows=40, columns=132):
+    def __init__(self, cluster, *arguments, node="n1", rows=40, columns=132):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.before = termios.tcgetattr(slave)
         self.slave = slave
         # A session of its own with that terminal, so that a change of its size is told.
-        self.process = subprocess.Popen(cluster.argv("n1", "env", "TERM=xterm", "primusctl", *arguments, user="ml"), stdin=slave, stdout=slave,
+        self.process = subprocess.Popen(cluster.argv(node, "env", "TERM=xterm", "primusctl", *arguments, user="ml"), stdin=slave, stdout=slave,
                                         stderr=slave, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         self.seen = b""
 

@@ -20,6 +20,7 @@ PACKAGES = LIBRARIES + """
     iproute2 procps
     python3-minimal python3-numpy python3-jeepney
     libasan8 libubsan1
+    openssh-server openssh-client
 """.split()
 
 # What a host of a test does not need and would pay for at every boot.
@@ -35,6 +36,9 @@ MASKED = """
     systemd-ask-password-console.path systemd-ask-password-wall.path systemd-networkd-wait-online.service
 """.split()
 
+# Started by the tests that want it.
+DISABLED = ("multi-user.target.wants/ssh.service", "sshd.service")
+
 USERS = (("ml", 1000), ("eve", 1001))
 
 JOURNAL = """[Journal]
@@ -45,7 +49,7 @@ Audit=no
 """
 
 # Bump when customise() changes.
-RECIPE = 1
+RECIPE = 2
 
 
 def key():
@@ -59,6 +63,8 @@ def customise(root):
         if os.path.lexists(path):
             os.unlink(path)
         os.symlink("/dev/null", path)
+    for link in DISABLED:
+        os.unlink(f"{root}/etc/systemd/system/{link}")
 
     def append(name, line):
         with open(f"{root}/etc/{name}", "a") as f:

@@ -85,7 +85,8 @@ static int still_away(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 static void went_away(struct watch *w) {
-        if (w->is_away)
+        /* Without its bus nobody hears of it coming back: bus_gone() ends the loop. */
+        if (w->is_away || sd_bus_is_open(w->cli->bus) <= 0)
                 return;
         w->is_away = true;
         if (sd_event_add_time_relative(w->event, &w->timer, CLOCK_BOOTTIME, AWAY_MAX, 0, still_away, w) < 0)
@@ -381,7 +382,7 @@ static int bus_gone(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
         (void)ret_error;
         cli_fail(c, "the connection to the system bus%s%s was lost", c->host ? " of " : "",
                  c->host ? c->host : "");
-        (void)sd_event_exit(sd_bus_get_event(c->bus), CLI_UNREACHABLE);
+        (void)sd_event_exit(c->loop, CLI_UNREACHABLE);
         return 0;
 }
 
@@ -403,6 +404,6 @@ int watch_loop_new(struct cli *c, sd_event **ret) {
                 sd_event_unref(event);
                 return cli_fail(c, "cannot make an event loop: %s", strerror(-r));
         }
-        *ret = event;
+        *ret = c->loop = event;
         return 0;
 }

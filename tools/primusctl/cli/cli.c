@@ -14,6 +14,7 @@
 #include "lib/base/parse.h"
 #include "tools/primusctl/cli/agent-setting.h"
 #include "tools/primusctl/cli/master.h"
+#include "tools/primusctl/cli/remote.h"
 #include "tools/primusctl/cli/text.h"
 
 /* Standard error is the process's, and so is how it is written: a line each, with --json an object each. */
@@ -189,7 +190,7 @@ int cli_connect(struct cli *c) {
 
         if (c->bus)
                 return 0;
-        r = c->host ? sd_bus_open_system_remote(&c->bus, c->host) : sd_bus_open_system(&c->bus);
+        r = c->host ? remote_open(c->host, &c->bus) : sd_bus_open_system(&c->bus);
         if (r == -EINVAL && c->host) {
                 cli_usage(c, "not a host: %s", c->host);
                 return CLI_USAGE;

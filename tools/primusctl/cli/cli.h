@@ -48,8 +48,10 @@ struct cli {
         const char *command; /* which one it is; NULL: none yet, or the program itself */
         const char *host;    /* -H; NULL: this host */
         bool json;
-        bool color;  /* standard output takes colours */
-        sd_bus *bus; /* NULL until cli_connect() */
+        bool color;     /* standard output takes colours */
+        sd_bus *bus;    /* NULL until cli_connect() */
+        sd_event *loop; /* that the bus is attached to, its caller's; NULL: none. A bus that has broken has
+                           forgotten it */
 };
 
 DEFINE_CLEANUP(sd_bus_message *, sd_bus_message_unref)

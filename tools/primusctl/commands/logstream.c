@@ -98,7 +98,7 @@ void logstream_on_done(struct logstream *l, void (*done)(void *userdata), void *
 }
 
 static void quit(struct logstream *l, int status) {
-        (void)sd_event_exit(sd_bus_get_event(l->cli->bus), status);
+        (void)sd_event_exit(l->cli->loop, status);
 }
 
 bool logstream_done(const struct logstream *l) {
@@ -290,8 +290,8 @@ static void retry_later(struct logstream *l) {
                 if (r >= 0)
                         r = sd_event_source_set_enabled(l->retry, SD_EVENT_ONESHOT);
         } else
-                r = sd_event_add_time_relative(sd_bus_get_event(l->cli->bus), &l->retry, CLOCK_BOOTTIME,
-                                               500 * USEC_PER_MSEC, 0, on_retry, l);
+                r = sd_event_add_time_relative(l->cli->loop, &l->retry, CLOCK_BOOTTIME, 500 * USEC_PER_MSEC,
+                                               0, on_retry, l);
         if (r < 0)
                 quit(l, cli_oom(l->cli));
 }
