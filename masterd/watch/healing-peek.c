@@ -14,8 +14,8 @@
 /* Of a job, at a time, and of all of them. */
 #define PEEKS_MAX 32u
 #define PEEKS_OF_ALL 256u
-/* However short the rule is. */
-#define EVERY_LEAST (5 * USEC_PER_SEC)
+/* However short the rule is: as often as is judged. A rule of 80 s or more has its looks less often. */
+#define EVERY_LEAST (2 * USEC_PER_SEC)
 
 static void on_peeked(struct manager *m, struct executor *e, const struct capture_thread *threads, size_t n,
                       const char *error, void *userdata) {
