@@ -6,6 +6,8 @@ not grow. Where they have shrunk, the table below may be lowered.
 chains: "if (r >= 0) r = next();", which goes on past a failure and hides what failed.
 names: static functions whose name is one word that static functions of three or more other files have, too, so that neither
 gdb nor grep finds the one that is meant.
+quotes: escaped quotation marks in C tests, where tests/kit/json.h has JSON without them. What is left is no JSON (metrics,
+tracebacks, what a shell is told) or counts columns.
 
     tests/idioms.py [SOURCE]
 """
@@ -31,6 +33,20 @@ LIMITS = {
 }
 
 
+QUOTES = 948
+
+
+def quotes(top):
+    n = 0
+    for room in ("tests/unit", "tests/kit"):
+        for directory, _, files in os.walk(os.path.join(top, room)):
+            for name in files:
+                if name.endswith((".c", ".h")):
+                    with open(os.path.join(directory, name), encoding="utf-8") as f:
+                        n += f.read().count('\\"')
+    return n
+
+
 def count(top):
     """{program: [chains, names]}"""
     chains, owners = collections.Counter(), collections.defaultdict(set)
@@ -51,6 +67,9 @@ def count(top):
 def main():
     top = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), ".."))
     grown = 0
+    if (n := quotes(top)) > QUOTES:
+        grown += 1
+        print(f"tests: {n} escaped quotation marks, and not more than {QUOTES} before: tests/kit/json.h does without")
     for program, found in count(top).items():
         for what, n, limit in zip(("chains of if (r >= 0) r =", "static names of one word that many files have"), found, LIMITS[program]):
             if n > limit:

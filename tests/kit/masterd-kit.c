@@ -23,6 +23,7 @@
 #include "masterd/recover/load.h"
 #include "masterd/recover/registered.h"
 #include "masterd/start.h"
+#include "tests/kit/json.h"
 
 struct manager *kit_open(const char *directory) {
         char path[256];
@@ -117,9 +118,10 @@ void kit_register_gpus(struct manager *m, const char *name, uint32_t cpus, uint6
 }
 
 struct job *kit_submit(struct manager *m, const char *config, json_t *overrides) {
-        struct submission s = {
-                .owner = 1000, .config = config, .config_size = strlen(config), .overrides = overrides
-        };
+        struct submission s = { .owner = 1000,
+                                .config = json_text(config),
+                                .config_size = strlen(config),
+                                .overrides = overrides };
         sd_bus_error error = SD_BUS_ERROR_NULL;
         char *warnings = NULL;
         struct job *j = NULL;

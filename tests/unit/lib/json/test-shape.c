@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "tests/kit/json.h"
+
 #include "lib/json/get.h"
 #include "tests/kit/message-kit.h"
 
@@ -19,7 +21,7 @@ static void assert_json(json_t *value, const char *expected) {
 
         json_decref(value);
         assert_non_null(text);
-        assert_string_equal(text, expected);
+        assert_string_equal(text, json_text(expected));
 }
 
 static json_t *twice(const json_t *o) {
@@ -55,8 +57,8 @@ static const struct json_shape shape = { "shape", "a{sv}", member, ELEMENTSOF(me
 static const struct json_shape open_shape = { "open", "a{sv}", member, ELEMENTSOF(member), .open = true };
 
 #define NOTHING                                                                                              \
-        "{\"text\":\"\",\"or_null\":null,\"zero_null\":null,\"most_null\":0,\"most_none\":0,\"real\":0.0,"   \
-        "\"flag\":false,\"parts\":[],\"bytes\":\"\",\"numbers\":{},\"plain\":0}"
+        "{'text':'','or_null':null,'zero_null':null,'most_null':0,'most_none':0,'real':0.0,"                 \
+        "'flag':false,'parts':[],'bytes':'','numbers':{},'plain':0}"
 
 static void of_nothing(void **state) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
@@ -83,19 +85,19 @@ static void of_everything(void **state) {
                             2, 1, "one", 1, "key", "t", UINT64_C(3), 2, "two", 0, "simple", "s", "new") >= 0);
         message_seal(m);
         assert_int_equal(json_read_object(m, &shape, false, &o), 0);
-#define PARTS "[{\"second\":\"one\",\"first\":1,\"key\":3},{\"second\":\"two\",\"first\":2}]"
+#define PARTS "[{'second':'one','first':1,'key':3},{'second':'two','first':2}]"
 #define BEGIN                                                                                                \
         "{\"text\":\"Ä\\\"\",\"or_null\":4294967295,\"zero_null\":null,\"most_null\":null,\"real\":0.5,"    \
-        "\"flag\":true,\"parts\":" PARTS ",\"double\":42,\"bytes\":\"a?\",\"numbers\":{\"b\":2,\"a\":1}"
-        assert_json(o, BEGIN ",\"plain\":-5}");
+        "'flag':true,'parts':" PARTS ",'double':42,'bytes':'a?','numbers':{'b':2,'a':1}"
+        assert_json(o, BEGIN ",'plain':-5}");
         /* What people are shown. */
         assert_true(sd_bus_message_rewind(m, true) >= 0);
         assert_int_equal(json_read_object(m, &shape, true, &o), 0);
-        assert_json(o, BEGIN ",\"secret\":21}");
+        assert_json(o, BEGIN ",'secret':21}");
         /* Keys of basic types that are new. */
         assert_true(sd_bus_message_rewind(m, true) >= 0);
         assert_int_equal(json_read_object(m, &open_shape, false, &o), 0);
-        assert_json(o, BEGIN ",\"plain\":-5,\"or_none\":7,\"simple\":\"new\"}");
+        assert_json(o, BEGIN ",'plain':-5,'or_none':7,'simple':'new'}");
 }
 
 static void lists(void **state) {
@@ -106,7 +108,7 @@ static void lists(void **state) {
         assert_true(sd_bus_message_append(m, "a(usa{sv})", 1, 7, "x", 0) >= 0);
         message_seal(m);
         assert_int_equal(json_read_list(m, &parts, false, &list), 0);
-        assert_json(list, "[{\"second\":\"x\",\"first\":7}]");
+        assert_json(list, "[{'second':'x','first':7}]");
         assert_true(sd_bus_message_append(none, "aa{sv}", 0) >= 0);
         message_seal(none);
         assert_int_equal(json_read_list(none, &shape, false, &list), 0);
@@ -128,7 +130,7 @@ static void anything(void **state) {
                                           (double)NAN) >= 0);
         message_seal(m);
         assert_int_equal(json_read_any(m, &value), 0);
-        assert_json(value, "{\"list\":[[\"x\",false]],\"map\":{\"y\":[1.5,null]}}");
+        assert_json(value, "{'list':[['x',false]],'map':{'y':[1.5,null]}}");
         assert_int_equal(json_read_any(m, &value), 0);
         assert_json(value, "[255,-7]");
         assert_int_equal(json_read_any(m, &value), 0);

@@ -13,18 +13,19 @@
 #include "masterd/admit/submit-options.h"
 #include "masterd/conf/conf.h"
 #include "masterd/queue/submit-pool.h"
+#include "tests/kit/json.h"
 
 static struct job_spec *parse(const char *text) {
         struct diagnostics d = {};
         struct job_spec *s = NULL;
 
-        assert_int_equal(spec_parse(text, strlen(text), &s, &d), 0);
+        assert_int_equal(spec_parse(json_text(text), strlen(text), &s, &d), 0);
         diagnostics_done(&d);
         return s;
 }
 
 #define JOB(keys)                                                                                            \
-        "{" keys "\"role\":[{\"roleName\":\"w\",\"num\":4,\"vcores\":2,\"memoryMb\":1024,\"command\":\"x\"}" \
+        "{" keys "'role':[{'roleName':'w','num':4,'vcores':2,'memoryMb':1024,'command':'x'}"                 \
         "]}"
 
 static void test_amounts(void **state) {
@@ -118,30 +119,29 @@ static void test_door(void **state) {
         p->policy.limit.cpu_milli = 8000;
         p->policy.user_limit.memory = UINT64_C(4) << 30;
         check_admitted(&c.pools, JOB(""), 1, NULL);
-        check_admitted(&c.pools, JOB("\"queue\":\"small\","), 1, NULL);
-        check_admitted(&c.pools, JOB("\"queue\":\"large\","), 1,
+        check_admitted(&c.pools, JOB("'queue':'small',"), 1, NULL);
+        check_admitted(&c.pools, JOB("'queue':'large',"), 1,
                        "there is no pool large; there are: default, small");
-        check_admitted(&c.pools, JOB("\"queue\":\"small\",\"timeLimit\":601,"), 1,
+        check_admitted(&c.pools, JOB("'queue':'small','timeLimit':601,"), 1,
                        "pool small allows 10min at most");
-        check_admitted(&c.pools, JOB("\"queue\":\"small\",\"priority\":6,"), 1,
-                       "pool small allows 5 at most");
-        check_admitted(&c.pools, JOB("\"queue\":\"small\",\"priority\":6,"), 0, NULL);
-        check_admitted(&c.pools, JOB("\"queue\":\"small\",\"signal\":\"USR1@1h\","), 1,
+        check_admitted(&c.pools, JOB("'queue':'small','priority':6,"), 1, "pool small allows 5 at most");
+        check_admitted(&c.pools, JOB("'queue':'small','priority':6,"), 0, NULL);
+        check_admitted(&c.pools, JOB("'queue':'small','signal':'USR1@1h',"), 1,
                        "the time limit of pool small");
         p->policy.limit.cpu_milli = 7999;
-        check_admitted(&c.pools, JOB("\"queue\":\"small\","), 1, "all jobs together of pool small");
+        check_admitted(&c.pools, JOB("'queue':'small',"), 1, "all jobs together of pool small");
         p->policy.limit.cpu_milli = UINT64_MAX;
         p->policy.user_limit.memory--;
-        check_admitted(&c.pools, JOB("\"queue\":\"small\","), 1, "a user of pool small");
+        check_admitted(&c.pools, JOB("'queue':'small',"), 1, "a user of pool small");
         p->defined = false;
-        check_admitted(&c.pools, JOB("\"queue\":\"small\","), 1, "there is no pool small");
+        check_admitted(&c.pools, JOB("'queue':'small',"), 1, "there is no pool small");
         pools_done(&c.pools);
 }
 
 /* Who may look: what the pool says is taken at the door, and its bound held. */
 static void test_visible(void **state) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        struct job_spec *s = parse(JOB("\"queue\":\"lab\","));
+        struct job_spec *s = parse(JOB("'queue':'lab',"));
         struct conf c = {};
         struct pool *p;
         const char *why;
@@ -179,7 +179,7 @@ static void test_visible(void **state) {
 
 static void test_overrides(void **state) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        struct job_spec *s = parse(JOB("\"priority\":3,\"timeLimit\":60,"));
+        struct job_spec *s = parse(JOB("'priority':3,'timeLimit':60,"));
         json_t *good = json_pack("{s:i, s:s, s:b, s:s}", "priority", -4, "timeLimit", "2h", "requeue", 1,
                                  "signal", "USR2@5s"),
                *bad = json_pack("{s:i}", "priority", 4000);

@@ -12,6 +12,7 @@
 
 #include "lib/base/cleanup.h"
 #include "tests/kit/data-world.h"
+#include "tests/kit/json.h"
 
 static const uint32_t weights[] = { 1, 3, 0 };
 
@@ -147,33 +148,33 @@ static void test_hostile(void **state) {
                 const char *from, *to, *error;
         } cases[] = {
                 { "{", "[", "no JSON" },
-                { "\"version\":1", "\"version\":2", "version 2" },
-                { "\"listed\"", "\"shuffle\"", "input.order" },
-                { "\"seed\":3", "\"seed\":4", "input.seed 4, and this job has 3" },
-                { "\"seed\":3", "\"seed\":\"x\"", "\"seed\"" },
-                { "\"seed\":3", "\"seed\":\"18446744073709551616\"", "\"seed\"" },
-                { "\"seed\":3", "\"seed\":-3", "\"seed\"" },
-                { "\"epochs\":2", "\"epochs\":3", "input.epochs" },
-                { "\"samplePpm\":1000000", "\"samplePpm\":1", "sampleRate" },
-                { "\"epoch\":", "\"epoch\":5, \"was\":", "more than there can be" },
-                { "\"made\":", "\"made\":1, \"was\":", "does not add up" },
-                { "\"made\":", "\"made\":\"9223372036854775808\", \"was\":", "more than there can be" },
-                { "\"splitOff\":", "\"splitOff\":77, \"was\":", "does not add up" },
-                { "\"sources\":[", "\"sources\":[1,", "3" },
-                { "\"sources\":[", "\"sources\":{}, \"was\":[", "no list at \"sources\"" },
-                { "\"files\":", "\"files\":1, \"was\":", "another listing" },
-                { "\"digest\":\"", "\"digest\":\"0", "no digest" },
-                { "\"done\":", "\"done\":0, \"was\":", "does not add up" },
-                { "\"done\":", "\"done\":\"18446744073709551615\", \"was\":", "does not add up" },
-                { "\"weight\":1", "\"weight\":2", "weight" },
-                { "\"blocks\":[", "\"blocks\":[{},", "no list at \"made\"" },
-                { "\"block\":", "\"block\":999, \"was\":", "does not add up" },
-                { "\"over\":\"", "\"over\":\"f", "block 0" },
-                { "\"state\":\"", "\"state\":\"X", "task 0" },
-                { "\"start\":", "\"start\":1000, \"was\":", "task 0" },
-                { "\"source\":", "\"source\":3, \"was\":", "task 0" },
-                { "\"file\":", "\"file\":100000, \"was\":", "task 0" },
-                { "\"tasks\":[", "\"tasks\":[[],", "number" },
+                { "'version':1", "'version':2", "version 2" },
+                { "'listed'", "'shuffle'", "input.order" },
+                { "'seed':3", "'seed':4", "input.seed 4, and this job has 3" },
+                { "'seed':3", "'seed':'x'", "'seed'" },
+                { "'seed':3", "'seed':'18446744073709551616'", "'seed'" },
+                { "'seed':3", "'seed':-3", "'seed'" },
+                { "'epochs':2", "'epochs':3", "input.epochs" },
+                { "'samplePpm':1000000", "'samplePpm':1", "sampleRate" },
+                { "'epoch':", "'epoch':5, 'was':", "more than there can be" },
+                { "'made':", "'made':1, 'was':", "does not add up" },
+                { "'made':", "'made':'9223372036854775808', 'was':", "more than there can be" },
+                { "'splitOff':", "'splitOff':77, 'was':", "does not add up" },
+                { "'sources':[", "'sources':[1,", "3" },
+                { "'sources':[", "'sources':{}, 'was':[", "no list at 'sources'" },
+                { "'files':", "'files':1, 'was':", "another listing" },
+                { "'digest':'", "'digest':'0", "no digest" },
+                { "'done':", "'done':0, 'was':", "does not add up" },
+                { "'done':", "'done':'18446744073709551615', 'was':", "does not add up" },
+                { "'weight':1", "'weight':2", "weight" },
+                { "'blocks':[", "'blocks':[{},", "no list at 'made'" },
+                { "'block':", "'block':999, 'was':", "does not add up" },
+                { "'over':'", "'over':'f", "block 0" },
+                { "'state':'", "'state':'X", "task 0" },
+                { "'start':", "'start':1000, 'was':", "task 0" },
+                { "'source':", "'source':3, 'was':", "task 0" },
+                { "'file':", "'file':100000, 'was':", "task 0" },
+                { "'tasks':[", "'tasks':[[],", "number" },
         };
         _cleanup_free_ char *saved = NULL;
         struct world w;
@@ -181,10 +182,11 @@ static void test_hostile(void **state) {
         half_way(&w, 1, configs + 2, true);
         assert_int_equal(data_save(w.d, &saved), 0);
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                _cleanup_free_ char *text = changed(saved, cases[i].from, cases[i].to), *error = NULL;
+                _cleanup_free_ char *text = changed(saved, json_text(cases[i].from), json_text(cases[i].to)),
+                                    *error = NULL;
                 _cleanup_(data_free_p) struct data *d = another(&w);
                 int r = data_load(d, text, strlen(text), &error);
-                if (r != -EBADMSG || !strstr(error, cases[i].error))
+                if (r != -EBADMSG || !strstr(error, json_text(cases[i].error)))
                         fail_msg("%s -> %s: %d, %s", cases[i].from, cases[i].to, r, error);
                 assert_null(strchr(error, '\n'));
         }

@@ -229,24 +229,20 @@ static int teardown(void **state) {
 static struct job *submit(struct manager *m, unsigned workers, const char *stop_policy, const char *input,
                           const char *more) {
         char config[2048];
-        struct submission s = { .owner = 1000, .config = config };
+        struct submission s = { .owner = 1000 };
         sd_bus_error error = SD_BUS_ERROR_NULL;
         char *warnings = NULL;
         struct job *j = NULL;
 
         snprintf(config, sizeof(config),
-                 "{\"name\":\"data\",%s\"role\":[{\"roleName\":\"w\",\"num\":%u,\"vcores\":0.1,\"memoryMb\":"
-                 "16,"
-                 "\"command\":\"x\",\"inputPolicy\":\"STREAMING\",\"scheduleStrategy\":{"
-                 "\"maxReplicasPerNode\":%u},"
-                 "\"failover\":{\"commonFailoverPolicy\":{\"restartType\":\"ON_FAILURE\",\"maxFailureTimes\":"
-                 "9,"
-                 "\"maxFailurePolicy\":\"NONE\"}}}],\"backoff\":{\"initial\":\"0s\"},"
-                 "\"inputManager\":{\"gracefulShutdown\":true,\"fileConfig\":{%s\"inputs\":[{\"name\":\"i\","
-                 "\"spec\":{"
-                 "\"pathPattern\":\"/d\",\"textInput\":{}}}]}}%s%s}",
-                 more, workers, (workers + NODES - 1) / NODES, stop_policy, *input ? ",\"input\":" : "",
-                 input);
+                 "{'name':'data',%s'role':[{'roleName':'w','num':%u,'vcores':0.1,'memoryMb':16,'command':'x',"
+                 "'inputPolicy':'STREAMING','scheduleStrategy':{'maxReplicasPerNode':%u},"
+                 "'failover':{'commonFailoverPolicy':{'restartType':'ON_FAILURE','maxFailureTimes':9,"
+                 "'maxFailurePolicy':'NONE'}}}],'backoff':{'initial':'0s'},"
+                 "'inputManager':{'gracefulShutdown':true,'fileConfig':{%s'inputs':[{'name':'i',"
+                 "'spec':{'pathPattern':'/d','textInput':{}}}]}}%s%s}",
+                 more, workers, (workers + NODES - 1) / NODES, stop_policy, *input ? ",'input':" : "", input);
+        s.config = json_text(config);
         s.config_size = strlen(config);
         if (submit_job(m, &s, &j, &warnings, &error) < 0)
                 fail_msg("%s", error.message);
@@ -607,7 +603,7 @@ static void test_standstill_within_one(void **state) {
 /* Nothing is heard of what a host reads that cannot be reached; what it had may be anybody's soon. */
 static void test_standstill_without_a_link(void **state) {
         struct manager *m = *state;
-        struct job *j = submit(m, 3, "", "", "\"onPartition\":\"wait\",");
+        struct job *j = submit(m, 3, "", "", "'onPartition':'wait',");
         struct task_progress p = at(1, 10, 10, TASK_RUNNING);
         uint32_t idle;
 
@@ -752,7 +748,7 @@ static void test_link_lost(void **state) {
 
 static void test_restart_with_a_lost_host(void **state) {
         struct manager *m = *state;
-        struct job *j = submit(m, 3, "", "", "\"onPartition\":\"wait\",");
+        struct job *j = submit(m, 3, "", "", "'onPartition':'wait',");
         struct task_progress p;
         struct executor *away;
 
@@ -903,7 +899,7 @@ static void test_starved(void **state) {
 /* A job of which millions of tasks fail is no reason to write as many events. */
 static void test_events(void **state) {
         struct manager *m = *state;
-        struct job *j = submit(m, 1, "\"stopPolicy\":{\"taskFailedPercent\":100},", "", "");
+        struct job *j = submit(m, 1, "'stopPolicy':{'taskFailedPercent':100},", "", "");
         size_t n = SIZE_MAX;
 
         for (unsigned i = 0; i < 3; i++)
@@ -938,7 +934,7 @@ static void test_events(void **state) {
 static void test_success_percent(void **state) {
         struct manager *m = *state;
         struct job *j =
-                submit(m, 2, "\"stopPolicy\":{\"taskSuccessPercent\":50,\"taskFailedPercent\":90},", "", "");
+                submit(m, 2, "'stopPolicy':{'taskSuccessPercent':50,'taskFailedPercent':90},", "", "");
         struct task_progress p[2] = { at(1, 100, 100, TASK_DONE), at(2, 50, 0, TASK_FAILED) };
         const struct said *dropped;
 
@@ -966,7 +962,7 @@ static void test_success_percent(void **state) {
 
 static void test_failed_percent(void **state) {
         struct manager *m = *state;
-        struct job *j = submit(m, 1, "\"stopPolicy\":{\"taskFailedPercent\":50},", "", "");
+        struct job *j = submit(m, 1, "'stopPolicy':{'taskFailedPercent':50},", "", "");
         struct task_progress p = at(1, 50, 0, TASK_FAILED);
 
         listed(m, j, 2, 100, true);
@@ -981,7 +977,7 @@ static void test_failed_percent(void **state) {
 
 static void test_skip_and_retry(void **state) {
         struct manager *m = *state;
-        struct job *j = submit(m, 1, "\"stopPolicy\":{\"taskFailedPercent\":100},", "", "");
+        struct job *j = submit(m, 1, "'stopPolicy':{'taskFailedPercent':100},", "", "");
         struct task_progress p = at(1, 50, 20, TASK_FAILED);
         uint64_t n = 99;
 
@@ -1162,7 +1158,7 @@ static void on_job(struct job *j, int error, void *userdata) {
 
 static void test_history(void **state) {
         struct manager *m = *state;
-        struct job *j = submit(m, 1, "\"stopPolicy\":{\"taskFailedPercent\":100},", "", "");
+        struct job *j = submit(m, 1, "'stopPolicy':{'taskFailedPercent':100},", "", "");
         struct task_progress p[3] = { at(1, 100, 100, TASK_DONE), at(2, 10, 10, TASK_FAILED),
                                       at(2, 10, 10, TASK_FAILED) };
         struct feeding_source_view v;

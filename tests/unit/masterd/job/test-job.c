@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "tests/kit/json.h"
+
 static struct job *job(const char *policy) {
         struct diagnostics d = {};
         struct job_spec *spec = NULL;
@@ -16,11 +18,11 @@ static struct job *job(const char *policy) {
         char text[512];
 
         snprintf(text, sizeof(text),
-                 "{\"name\": \"digits\", \"scheduler\": {\"schedulePolicy\": {%s}}, \"role\": ["
-                 "{\"roleName\": \"ps\", \"num\": 2, \"command\": \"true\"},"
-                 "{\"roleName\": \"worker\", \"num\": 3, \"minNum\": 2, \"command\": \"true\"}]}",
+                 "{'name': 'digits', 'scheduler': {'schedulePolicy': {%s}}, 'role': ["
+                 "{'roleName': 'ps', 'num': 2, 'command': 'true'},"
+                 "{'roleName': 'worker', 'num': 3, 'minNum': 2, 'command': 'true'}]}",
                  policy);
-        if (spec_parse(text, strlen(text), &spec, &d) < 0)
+        if (spec_parse(json_text(text), strlen(text), &spec, &d) < 0)
                 fail_msg("the test's own configuration is wrong");
         diagnostics_done(&d);
         assert_int_equal(
@@ -50,7 +52,7 @@ static void check(const struct job *j) {
 }
 
 static void test_new(void **state) {
-        struct job *j = job("\"gangPolicy\": {}");
+        struct job *j = job("'gangPolicy': {}");
 
         assert_int_equal(j->n_executors, 5);
         assert_int_equal(j->state, JOB_SUBMITTED);
@@ -76,7 +78,7 @@ static void test_new(void **state) {
 static void test_transitions(void **state) {
         static const enum executor_event life[] = { EXECUTOR_EVENT_PLACED, EXECUTOR_EVENT_ORDERED,
                                                     EXECUTOR_EVENT_STARTED, EXECUTOR_EVENT_FAILED };
-        struct job *j = job("\"gangPolicy\": {}");
+        struct job *j = job("'gangPolicy': {}");
         struct executor *e = j->executors[3];
 
         /* Refused, and nothing moves. */
@@ -121,7 +123,7 @@ static void test_gone(void **state) {
                 { EXECUTOR_KILLED, 0, 0 },
         };
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
-                struct job *j = job("\"gangPolicy\": {}");
+                struct job *j = job("'gangPolicy': {}");
                 executor_restore_state(j->executors[0], table[i].state);
                 executor_set_gone(j->executors[0]);
                 executor_set_gone(j->executors[0]);
@@ -136,7 +138,7 @@ static void test_all_up(void **state) {
         static const struct {
                 const char *policy;
                 uint32_t needed; /* of the 3 workers */
-        } table[] = { { "\"gangPolicy\": {}", 2 }, { "\"dynamicPolicy\": {}", 2 } };
+        } table[] = { { "'gangPolicy': {}", 2 }, { "'dynamicPolicy': {}", 2 } };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 struct job *j = job(table[i].policy);

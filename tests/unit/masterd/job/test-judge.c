@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
+#include "tests/kit/json.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -19,10 +20,9 @@ static struct job *job_of(const char *job_keys, const char *role_keys) {
         struct job *j = NULL;
         char text[1024];
 
-        snprintf(text, sizeof(text),
-                 "{%s \"role\": [{\"roleName\": \"w\", \"memoryMb\": 100, \"command\": \"x\"%s}]}", job_keys,
-                 role_keys);
-        if (spec_parse(text, strlen(text), &spec, &d) < 0)
+        snprintf(text, sizeof(text), "{%s 'role': [{'roleName': 'w', 'memoryMb': 100, 'command': 'x'%s}]}",
+                 job_keys, role_keys);
+        if (spec_parse(json_text(text), strlen(text), &spec, &d) < 0)
                 fail_msg("%s: %s", text, d.items[0].message);
         assert_int_equal(job_new(1, (sd_id128_t){ .qwords = { 1 } }, 1000, spec, &j), 0);
         return j;
@@ -60,13 +60,13 @@ static enum executor_event judged(struct executor *e, enum end end, int status, 
 
 static void test_rules(void **state) {
         static const char *const job_rules =
-                "\"exitCodes\": [{\"codes\": \"10-13\", \"action\": \"fail\"}, {\"codes\": \"oom\", "
-                "\"action\": \"ignore\"}, {\"codes\": \"SIGABRT\", \"action\": \"fail\"}, "
-                "{\"codes\": \"watchdog\", \"action\": \"restart\"}],";
+                "'exitCodes': [{'codes': '10-13', 'action': 'fail'}, {'codes': 'oom', "
+                "'action': 'ignore'}, {'codes': 'SIGABRT', 'action': 'fail'}, "
+                "{'codes': 'watchdog', 'action': 'restart'}],";
         static const char *const role_rules =
-                ", \"exitCodes\": [{\"codes\": \"10\", \"action\": \"success\"}, {\"codes\": \"11,SIGBUS\", "
-                "\"action\": \"blame\"}, {\"codes\": \"20\", \"action\": \"restart\"}, {\"codes\": \"21\", "
-                "\"action\": \"requeue\"}]";
+                ", 'exitCodes': [{'codes': '10', 'action': 'success'}, {'codes': '11,SIGBUS', "
+                "'action': 'blame'}, {'codes': '20', 'action': 'restart'}, {'codes': '21', "
+                "'action': 'requeue'}]";
         static const struct {
                 enum end end;
                 int status;
@@ -112,8 +112,8 @@ static void test_rules(void **state) {
 static void test_memory(void **state) {
         struct elastic_spec spec = { .ratio_milli = 1500, .size = 10 * MIB, .max = 400 * MIB };
         char text[OUTCOME_TEXT_MAX];
-        struct job *j = job_of("", ", \"scheduleStrategy\": {\"elasticResource\": {\"extendMemRatio\": 1.5, "
-                                   "\"maxMemSize\": 160}}");
+        struct job *j = job_of("", ", 'scheduleStrategy': {'elasticResource': {'extendMemRatio': 1.5, "
+                                   "'maxMemSize': 160}}");
         struct executor *e = j->executors[0];
 
         assert_int_equal(judge_more_memory(&spec, 100 * MIB), 100 * MIB / 1000 * 1500);
@@ -140,7 +140,7 @@ static void test_memory(void **state) {
 }
 
 static void test_watchdog(void **state) {
-        struct job *j = job_of("", ", \"watchdog\": \"1min 30s\"");
+        struct job *j = job_of("", ", 'watchdog': '1min 30s'");
         struct executor *e = j->executors[0];
         char text[OUTCOME_TEXT_MAX];
 
@@ -152,8 +152,7 @@ static void test_watchdog(void **state) {
 }
 
 static void test_ready(void **state) {
-        struct job *j =
-                job_of("", ", \"timeLimit\": 60, \"ready\": {\"notify\": true, \"timeout\": \"30s\"}");
+        struct job *j = job_of("", ", 'timeLimit': 60, 'ready': {'notify': true, 'timeout': '30s'}");
         struct executor *e = j->executors[0];
         char text[OUTCOME_TEXT_MAX];
 

@@ -16,6 +16,7 @@
 #include "lib/base/clock.h"
 #include "masterd/job/job.h"
 #include "masterd/node/node.h"
+#include "tests/kit/json.h"
 
 static struct job *job(const char *memory, unsigned num) {
         struct diagnostics d = {};
@@ -24,10 +25,10 @@ static struct job *job(const char *memory, unsigned num) {
         char text[512];
 
         snprintf(text, sizeof(text),
-                 "{\"role\": [{\"roleName\": \"ps\", \"num\": 1, \"memoryMb\": 100, \"command\": \"true\"},"
-                 "{\"roleName\": \"worker\", \"num\": %u, \"memoryMb\": %s, \"command\": \"true\"}]}",
+                 "{'role': [{'roleName': 'ps', 'num': 1, 'memoryMb': 100, 'command': 'true'},"
+                 "{'roleName': 'worker', 'num': %u, 'memoryMb': %s, 'command': 'true'}]}",
                  num, memory);
-        if (spec_parse(text, strlen(text), &spec, &d) < 0)
+        if (spec_parse(json_text(text), strlen(text), &spec, &d) < 0)
                 fail_msg("the test's own configuration is wrong");
         diagnostics_done(&d);
         assert_int_equal(

@@ -13,20 +13,21 @@
 #include <cmocka.h>
 
 #include "masterd/job/verdict.h"
+#include "tests/kit/json.h"
 
 static struct job_spec *spec(const char *roles) {
         struct diagnostics d = {};
         struct job_spec *s = NULL;
         char text[1024];
 
-        snprintf(text, sizeof(text), "{\"name\": \"j\", \"role\": [%s]}", roles);
-        if (spec_parse(text, strlen(text), &s, &d) < 0)
+        snprintf(text, sizeof(text), "{'name': 'j', 'role': [%s]}", roles);
+        if (spec_parse(json_text(text), strlen(text), &s, &d) < 0)
                 fail_msg("the test's own configuration is wrong");
         diagnostics_done(&d);
         return s;
 }
 
-#define ROLE(name, num) "{\"roleName\": \"" name "\", \"num\": " #num ", \"command\": \"true\"}"
+#define ROLE(name, num) "{'roleName': '" name "', 'num': " #num ", 'command': 'true'}"
 
 static struct job *job(const char *roles) {
         struct job *j = NULL;

@@ -21,9 +21,10 @@
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/revive.h"
 #include "masterd/start.h"
+#include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
 
-#define CONFIG "{\"role\":[{\"roleName\":\"w\",\"command\":\"x\"}]}"
+#define CONFIG "{'role':[{'roleName':'w','command':'x'}]}"
 
 struct fixture {
         char directory[64];
@@ -151,9 +152,10 @@ static struct answer ask(struct manager *m, struct job *j) {
 }
 
 static struct job *make(struct manager *m, char **after) {
-        struct submission s = {
-                .owner = 1000, .config = CONFIG, .config_size = strlen(CONFIG), .overrides = json_object()
-        };
+        struct submission s = { .owner = 1000,
+                                .config = json_text(CONFIG),
+                                .config_size = strlen(CONFIG),
+                                .overrides = json_object() };
         sd_bus_error error = SD_BUS_ERROR_NULL;
         char *warnings = NULL;
         struct job *j = NULL;

@@ -49,12 +49,13 @@ static void test_manifest(void **state) {
 
         assert_int_equal(
                 savepoint_manifest(&h, JSON({ "blocks" : [ { "q" : 9223372036854775807 } ] }), &text), 0);
-        assert_non_null(strstr(text, "\"version\":1,\"name\":\"418-1\",\"job\":418,"
-                                     "\"jobUid\":\"0102030405060708090a0b0c0d0e0f10\",\"jobName\":\"digits\","
-                                     "\"owner\":4294967294,\"created\":1795000000000000,\"complete\":true,"
-                                     "\"sources\":[\"train\",\"topic\"]"));
+        assert_non_null(
+                strstr(text, json_text("'version':1,'name':'418-1','job':418,"
+                                       "'jobUid':'0102030405060708090a0b0c0d0e0f10','jobName':'digits',"
+                                       "'owner':4294967294,'created':1795000000000000,'complete':true,"
+                                       "'sources':['train','topic']")));
         assert_int_equal(savepoint_manifest_data(text, strlen(text), &data), 0);
-        assert_string_equal(data, "{\"blocks\":[{\"q\":9223372036854775807}]}");
+        assert_string_equal(data, json_text("{'blocks':[{'q':9223372036854775807}]}"));
         free(data);
         for (size_t n = 0; n < strlen(text); n++) /* cut anywhere, it is none */
                 assert_int_equal(savepoint_manifest_data(text, n, &data), -EBADMSG);
@@ -76,10 +77,10 @@ static void test_manifest(void **state) {
 }
 
 #define CONFIG(pattern, more, input, rest)                                                                   \
-        "{\"name\": \"a\", \"inputManager\": {\"fileConfig\": {\"inputs\": [{\"name\": \"train\", \"spec\":" \
-        " {\"pathPattern\": \"" pattern "\", \"textInput\": {}" more "}}]}}, \"input\": {" input             \
-        "}, \"role\": [" rest "]}"
-#define A CONFIG("/d/*", "", "\"mode\": \"stdin\", \"seed\": 1", "")
+        "{'name': 'a', 'inputManager': {'fileConfig': {'inputs': [{'name': 'train', 'spec':"                 \
+        " {'pathPattern': '" pattern "', 'textInput': {}" more "}}]}}, 'input': {" input "}, 'role': [" rest \
+        "]}"
+#define A CONFIG("/d/*", "", "'mode': 'stdin', 'seed': 1", "")
 
 static const struct {
         const char *then, *now, *difference; /* NULL: the same data */
@@ -87,26 +88,24 @@ static const struct {
         { A, A, NULL },
         { "{}", "{}", NULL },
         /* How it is delivered, and who reads it. */
-        { A,
-          CONFIG("/d/*", "", "\"mode\": \"ring\", \"seed\": 1, \"ack\": \"exit\"", JSON({ "roleNum" : 9 })),
-          NULL },
-        { A, CONFIG("/d/*", ", \"rewindSkipNum\": 3", "\"seed\": 1", ""), NULL },
+        { A, CONFIG("/d/*", "", "'mode': 'ring', 'seed': 1, 'ack': 'exit'", JSON({ "roleNum" : 9 })), NULL },
+        { A, CONFIG("/d/*", ", 'rewindSkipNum': 3", "'seed': 1", ""), NULL },
         /* What the tasks are. */
-        { A, CONFIG("/e/*", "", "\"seed\": 1", ""),
-          "inputManager.fileConfig.inputs[0].spec.pathPattern was \"/d/*\" and is \"/e/*\"" },
-        { A, CONFIG("/d/*", ", \"split\": 5", "\"seed\": 1", ""),
+        { A, CONFIG("/e/*", "", "'seed': 1", ""),
+          "inputManager.fileConfig.inputs[0].spec.pathPattern was '/d/*' and is '/e/*'" },
+        { A, CONFIG("/d/*", ", 'split': 5", "'seed': 1", ""),
           "inputManager.fileConfig.inputs[0].spec.split was not set and is 5" },
-        { CONFIG("/d/*", ", \"split\": 5", "\"seed\": 1", ""), A,
+        { CONFIG("/d/*", ", 'split': 5", "'seed': 1", ""), A,
           "inputManager.fileConfig.inputs[0].spec.split was 5 and is not set" },
-        { A, CONFIG("/d/*", "", "\"seed\": 2", ""), "input.seed was 1 and is 2" },
-        { A, CONFIG("/d/*", "", "\"seed\": \"1\"", ""), "input.seed was 1 and is \"1\"" },
-        { A, CONFIG("/d/*", "", "\"seed\": 1, \"order\": \"shuffle\"", ""),
-          "input.order was not set and is \"shuffle\"" },
+        { A, CONFIG("/d/*", "", "'seed': 2", ""), "input.seed was 1 and is 2" },
+        { A, CONFIG("/d/*", "", "'seed': '1'", ""), "input.seed was 1 and is '1'" },
+        { A, CONFIG("/d/*", "", "'seed': 1, 'order': 'shuffle'", ""),
+          "input.order was not set and is 'shuffle'" },
         { JSON({ "input" : { "a" : [ 1, 2 ] } }), JSON({ "input" : { "a" : [1] } }),
           "input.a was [1,2] and is [1]" },
         { A, "{}",
-          "inputManager was {\"fileConfig\":{\"inputs\":[{\"name\":\"train\",\"spec\":{\"pathPattern\":\"/d/"
-          "*\",\"textInput\":{}}}]}} and is not set" },
+          "inputManager was {'fileConfig':{'inputs':[{'name':'train','spec':{'pathPattern':'/d/"
+          "*','textInput':{}}}]}} and is not set" },
 };
 
 static void test_same_data(void **state) {
@@ -114,14 +113,15 @@ static void test_same_data(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(pairs); i++) {
                 difference = NULL;
-                assert_int_equal(savepoint_same_data(pairs[i].then, pairs[i].now, &difference),
-                                 pairs[i].difference ? 1 : 0);
+                assert_int_equal(
+                        savepoint_same_data(json_text(pairs[i].then), json_text(pairs[i].now), &difference),
+                        pairs[i].difference ? 1 : 0);
                 if (pairs[i].difference)
-                        assert_string_equal(difference, pairs[i].difference);
+                        assert_string_equal(difference, json_text(pairs[i].difference));
                 free(difference);
         }
-        assert_int_equal(savepoint_same_data("{", A, &difference), -EBADMSG);
-        assert_int_equal(savepoint_same_data(A, "[]", &difference), -EBADMSG);
+        assert_int_equal(savepoint_same_data("{", json_text(A), &difference), -EBADMSG);
+        assert_int_equal(savepoint_same_data(json_text(A), "[]", &difference), -EBADMSG);
 }
 
 static void test_long_values_are_cut(void **state) {

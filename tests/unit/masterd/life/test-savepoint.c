@@ -104,14 +104,14 @@ static int teardown(void **state) {
 /* ---- a job with data ---- */
 
 #define CONFIG(pattern, ack)                                                                                 \
-        "{\"name\":\"data\",\"role\":[{\"roleName\":\"w\",\"num\":1,\"vcores\":0.5,\"memoryMb\":16,"         \
-        "\"command\":\"x\",\"inputPolicy\":\"STREAMING\"}],"                                                 \
-        "\"inputManager\":{\"fileConfig\":{\"inputs\":[{\"name\":\"train\",\"spec\":{\"pathPattern\":"       \
-        "\"" pattern "\",\"textInput\":{}}}]}},\"input\":{\"ack\":\"" ack "\"}}"
+        "{'name':'data','role':[{'roleName':'w','num':1,'vcores':0.5,'memoryMb':16,"                         \
+        "'command':'x','inputPolicy':'STREAMING'}],"                                                         \
+        "'inputManager':{'fileConfig':{'inputs':[{'name':'train','spec':{'pathPattern':"                     \
+        "'" pattern "','textInput':{}}}]}},'input':{'ack':'" ack "\"}}"
 #define HERE CONFIG("/d", "lag")
 
 static struct job *submit(struct manager *m, const char *config) {
-        struct submission s = { .owner = OWNER, .config = config, .config_size = strlen(config) };
+        struct submission s = { .owner = OWNER, .config = json_text(config), .config_size = strlen(config) };
         sd_bus_error error = SD_BUS_ERROR_NULL;
         char *warnings = NULL;
         struct job *j = NULL;
@@ -292,7 +292,7 @@ static void on_restored(void *userdata, struct job *j, const char *warnings, con
 /* config NULL: the savepoint's own. */
 static struct restored restore(struct manager *m, const char *savepoint, const char *config, uint32_t owner) {
         struct submission s = { .owner = owner,
-                                .config = config,
+                                .config = config ? json_text(config) : NULL,
                                 .config_size = config ? strlen(config) : 0 };
         sd_bus_error error = SD_BUS_ERROR_NULL;
         struct restored r = {};

@@ -17,6 +17,7 @@
 #include "masterd/queue/placement-parts.h"
 #include "masterd/queue/queueing.h"
 #include "masterd/queue/why.h"
+#include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
 
 #define GIB (UINT64_C(1) << 30)
@@ -24,9 +25,8 @@
 
 /* A job of one role w, whose executors take a core and 16 MiB if nothing else is said. */
 #define JOB(num, role, more)                                                                                 \
-        "{\"waitForHosts\":true," more "\"role\":[{\"roleName\":\"w\",\"num\":" #num                         \
-        ",\"command\":\"x\"" role "}]}"
-#define SMALL ",\"memoryMb\":16"
+        "{'waitForHosts':true," more "'role':[{'roleName':'w','num':" #num ",'command':'x'" role "}]}"
+#define SMALL ",'memoryMb':16"
 
 /* Two hosts of four cores and 8 GiB, and, with GPUs, two of a model g on each. */
 struct scene {
@@ -45,72 +45,69 @@ static const struct scene scenes[] = {
           .suggestion = "w minNum 5 (instead of 8)" },
         { "CPU: none fits", .before = { JOB(8, SMALL, ) }, .job = JOB(2, SMALL, ),
           .says = "role w: 0 of 2 fit now on 2 usable nodes, short of CPU", .host = "short of CPU now" },
-        { "memory", .before = { JOB(2, ",\"memoryMb\":6144", ) }, .job = JOB(2, ",\"memoryMb\":3072", ),
+        { "memory", .before = { JOB(2, ",'memoryMb':6144", ) }, .job = JOB(2, ",'memoryMb':3072", ),
           .says = "role w: 0 of 2 fit now on 2 usable nodes, short of memory", .host = "short of memory now",
           .suggestion = "w memoryMb 2048 (instead of 3072)" },
-        { "GPUs", .gpus = true, .before = { JOB(1, SMALL ",\"gpuNum\":2", ) },
-          .job = JOB(2, SMALL ",\"gpuNum\":2", ),
+        { "GPUs", .gpus = true, .before = { JOB(1, SMALL ",'gpuNum':2", ) },
+          .job = JOB(2, SMALL ",'gpuNum':2", ),
           .says = "role w: 1 of 2 fit now on 2 usable nodes, short of GPUs", .host = "short of GPUs now",
           .suggestion = "w minNum 1 (instead of 2)", .second = "w gpuNum 1 (instead of 2)" },
-        { "no GPU at all", .job = JOB(1, SMALL ",\"gpuNum\":1", ),
+        { "no GPU at all", .job = JOB(1, SMALL ",'gpuNum':1", ),
           .says = "role w: 1 wanted, more than the 2 usable nodes hold even when empty, short of GPUs",
           .host = "too small even when empty, short of GPUs" },
-        { "another model of GPU", .gpus = true,
-          .job = JOB(1, SMALL ",\"gpuNum\":1,\"gpu\":{\"model\":\"other\"}", ),
+        { "another model of GPU", .gpus = true, .job = JOB(1, SMALL ",'gpuNum':1,'gpu':{'model':'other'}", ),
           .says = "role w: none of 2 usable nodes meets its constraints",
           .host = "not as its constraints want it", .suggestion = "w any whole GPU (without gpu)" },
-        { "a label that nobody has", .job = JOB(1, SMALL ",\"constraints\":[\"rack=7\"]", ),
+        { "a label that nobody has", .job = JOB(1, SMALL ",'constraints':['rack=7']", ),
           .says = "role w: none of 2 usable nodes meets its constraints",
           .host = "not as its constraints want it", .suggestion = "w without the constraint rack=7" },
         { "more than there is, by CPU", .job = JOB(9, SMALL, ),
           .says = "role w: 9 wanted, more than the 2 usable nodes hold even when empty, short of CPU",
           .suggestion = "w minNum 8 (instead of 9)" },
         { "more than there is, by memory, while CPUs are taken", .before = { JOB(8, SMALL, ) },
-          .job = JOB(1, ",\"memoryMb\":16384", ),
+          .job = JOB(1, ",'memoryMb':16384", ),
           .says = "role w: 1 wanted, more than the 2 usable nodes hold even when empty, short of memory",
           .host = "too small even when empty, short of memory" },
         { "hosts of its own that there are not",
-          .job = JOB(3, SMALL ",\"scheduleStrategy\":{\"maxReplicasPerNode\":1}", ),
+          .job = JOB(3, SMALL ",'scheduleStrategy':{'maxReplicasPerNode':1}", ),
           .says = "role w: 3 wanted, more than the 2 usable nodes hold even when empty, short of nodes",
           .suggestion = "w without maxReplicasPerNode" },
-        { "one on each host, where one is full", .before = { JOB(1, SMALL ",\"vcores\":4", ) },
-          .job = JOB(2, SMALL ",\"scheduleStrategy\":{\"maxReplicasPerNode\":1}", ),
+        { "one on each host, where one is full", .before = { JOB(1, SMALL ",'vcores':4", ) },
+          .job = JOB(2, SMALL ",'scheduleStrategy':{'maxReplicasPerNode':1}", ),
           .says = "role w: 1 of 2 fit now on 2 usable nodes, short of CPU",
           .suggestion = "w without maxReplicasPerNode" },
         { "so many on each host",
-          .before = { JOB(2, SMALL ",\"vcores\":2,\"scheduleStrategy\":{\"maxReplicasPerNode\":1}", ) },
-          .job = JOB(4, SMALL ",\"scheduleStrategy\":{\"replicasPerNode\":4}", ),
+          .before = { JOB(2, SMALL ",'vcores':2,'scheduleStrategy':{'maxReplicasPerNode':1}", ) },
+          .job = JOB(4, SMALL ",'scheduleStrategy':{'replicasPerNode':4}", ),
           .says = "role w: 0 of 4 fit now on 2 usable nodes, short of CPU",
           .suggestion = "w on 2 hosts with 2 each (replicasPerNode 2; --hosts=2 --per-host=2)" },
-        { "a host that is not the one", .before = { JOB(1, SMALL ",\"vcores\":4,\"nodes\":\"n1\"", ) },
-          .job = JOB(1, SMALL ",\"nodes\":\"n1\"", ),
+        { "a host that is not the one", .before = { JOB(1, SMALL ",'vcores':4,'nodes':'n1'", ) },
+          .job = JOB(1, SMALL ",'nodes':'n1'", ),
           .says = "role w: 0 of 1 fit now on 1 usable nodes, short of CPU",
           .host = "not among the job's hosts", .suggestion = "w on any host (without nodes)" },
-        { "a host that there is not", .job = JOB(1, SMALL ",\"nodes\":\"n9\"", ),
+        { "a host that there is not", .job = JOB(1, SMALL ",'nodes':'n9'", ),
           .says = "role w: no usable node is there for it", .suggestion = "w on any host (without nodes)" },
-        { "whole hosts",
-          .before = { JOB(1, SMALL ",\"nodes\":\"n1\"", ), JOB(1, SMALL ",\"nodes\":\"n2\"", ) },
-          .job = JOB(1, SMALL, "\"wholeHosts\":true,"),
+        { "whole hosts", .before = { JOB(1, SMALL ",'nodes':'n1'", ), JOB(1, SMALL ",'nodes':'n2'", ) },
+          .job = JOB(1, SMALL, "'wholeHosts':true,"),
           .says = "role w: 0 of 1 fit now on 2 usable nodes, short of hosts on which nobody else is",
           .host = "not empty", .suggestion = "w others on its hosts (without wholeHosts)" },
-        { "licences", .before = { JOB(1, SMALL ",\"consumables\":{\"matlab\":2}", ) },
-          .job = JOB(1, SMALL ",\"consumables\":{\"matlab\":2}", ),
+        { "licences", .before = { JOB(1, SMALL ",'consumables':{'matlab':2}", ) },
+          .job = JOB(1, SMALL ",'consumables':{'matlab':2}", ),
           .says = "role w: 0 of 1 fit now on 2 usable nodes, short of licences" },
-        { "the rest of a gang", .job = JOB(12, SMALL ",\"minNum\":8", ),
+        { "the rest of a gang", .job = JOB(12, SMALL ",'minNum':8", ),
           .says = "role w: none of the 4 beyond minNum fits now on 2 usable nodes, short of CPU",
           .host = "short of CPU now" },
         { "behind one that has waited for longer",
-          .before = { JOB(6, SMALL, "\"timeLimit\":\"1h\","), JOB(8, SMALL, "\"timeLimit\":\"1h\",") },
-          .job = JOB(2, SMALL, "\"timeLimit\":\"10h\","),
+          .before = { JOB(6, SMALL, "'timeLimit':'1h',"), JOB(8, SMALL, "'timeLimit':'1h',") },
+          .job = JOB(2, SMALL, "'timeLimit':'10h',"),
           .says = "would fit, but job 2 before it would start later" },
-        { "a job before it", .before = { JOB(1, SMALL, ) }, .job = JOB(1, SMALL, "\"after\":[\"1:ok\"],"),
+        { "a job before it", .before = { JOB(1, SMALL, ) }, .job = JOB(1, SMALL, "'after':['1:ok'],"),
           .says = "after job 1 (" },
-        { "a time", .job = JOB(1, SMALL, "\"begin\":\"2099-01-02T03:04:05Z\","),
-          .says = "begins at 2099-01-0" },
-        { "the limit of its pool", .before = { JOB(3, SMALL, "\"queue\":\"tight\",") },
-          .job = JOB(2, SMALL, "\"queue\":\"tight\","), .says = "pool tight is at its limit (4 CPUs)" },
-        { "the limit for users of its pool", .before = { JOB(2, SMALL, "\"queue\":\"fair\",") },
-          .job = JOB(2, SMALL, "\"queue\":\"fair\","),
+        { "a time", .job = JOB(1, SMALL, "'begin':'2099-01-02T03:04:05Z',"), .says = "begins at 2099-01-0" },
+        { "the limit of its pool", .before = { JOB(3, SMALL, "'queue':'tight',") },
+          .job = JOB(2, SMALL, "'queue':'tight',"), .says = "pool tight is at its limit (4 CPUs)" },
+        { "the limit for users of its pool", .before = { JOB(2, SMALL, "'queue':'fair',") },
+          .job = JOB(2, SMALL, "'queue':'fair',"),
           .says = "its user is at the limit for users of pool fair (3 CPUs)" },
 };
 
@@ -241,7 +238,7 @@ static void test_rest_of_gang(void **state) {
         struct job *j;
 
         begin(k, false);
-        j = kit_submit_durable(k->m, JOB(10, SMALL ",\"minNum\":2", ));
+        j = kit_submit_durable(k->m, JOB(10, SMALL ",'minNum':2", ));
         assert_told(k, j, "role w: none of the 2 beyond minNum fits now on 2 usable nodes, short of CPU");
 }
 
@@ -260,9 +257,9 @@ static void test_preempting(void **state) {
         k->m->conf.pools.policy.min_run_usec = 0;
         k->m->conf.pools.items[0]->policy.preempts = true;
         assert_true(queueing_set_pools(k->m) >= 0);
-        victim = kit_submit_durable(k->m, JOB(8, SMALL, "\"preemptible\":true,\"signal\":\"USR1@1h\","));
+        victim = kit_submit_durable(k->m, JOB(8, SMALL, "'preemptible':true,'signal':'USR1@1h',"));
         kit_start_all(k->m, victim);
-        j = kit_submit_durable(k->m, JOB(1, SMALL, "\"priority\":5,"));
+        j = kit_submit_durable(k->m, JOB(1, SMALL, "'priority':5,"));
         assert_told(k, j, "1 job is being stopped for it");
 }
 
@@ -284,10 +281,10 @@ static void test_held(void **state) {
 /* Of a job that has begun. */
 static void test_not_tried(void **state) {
         static const char ordered[] =
-                "{\"scheduler\":{\"schedulePolicy\":{\"orderPolicy\":{\"rolePolicy\":[{\"roleName\":\"ps\"},"
-                "{\"roleName\":\"w\"}]}}},\"backoff\":{\"initial\":\"1m\"},\"role\":[{\"roleName\":\"w\","
-                "\"command\":\"x\"},{\"roleName\":\"ps\",\"command\":\"x\",\"ready\":{\"notify\":true},"
-                "\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":3}}}]}";
+                "{'scheduler':{'schedulePolicy':{'orderPolicy':{'rolePolicy':[{'roleName':'ps'},"
+                "{'roleName':'w'}]}}},'backoff':{'initial':'1m'},'role':[{'roleName':'w',"
+                "'command':'x'},{'roleName':'ps','command':'x','ready':{'notify':true},"
+                "'failover':{'commonFailoverPolicy':{'maxFailureTimes':3}}}]}";
         struct kit *k = *state;
         char text[256];
         struct job *j;

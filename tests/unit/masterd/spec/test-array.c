@@ -11,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "masterd/spec/spec.h"
+#include "tests/kit/json.h"
 
 static void test_after(void **state) {
         static const char *const bad[] = {
@@ -129,7 +130,7 @@ static void test_ranges(void **state) {
         array_range_done(&a);
 }
 
-#define ROLE "\"role\":[{\"roleName\":\"w\",\"command\":\"x\"}]"
+#define ROLE "'role':[{'roleName':'w','command':'x'}]"
 
 static void refused(const char *keys, const char *wanted) {
         _cleanup_(diagnostics_done) struct diagnostics d = {};
@@ -137,19 +138,19 @@ static void refused(const char *keys, const char *wanted) {
         char text[512];
 
         snprintf(text, sizeof(text), "{%s," ROLE "}", keys);
-        assert_int_equal(spec_parse(text, strlen(text), &s, &d), -EBADMSG);
+        assert_int_equal(spec_parse(json_text(text), strlen(text), &s, &d), -EBADMSG);
         if (!strstr(diagnostics_first_error(&d)->message, wanted))
                 fail_msg("%s: %s", keys, diagnostics_first_error(&d)->message);
 }
 
 static void test_keys(void **state) {
-        static const char text[] = "{\"after\":[\"12\",\"13:any\"],\"begin\":\"2026-01-31T08:00:00+01:00\","
-                                   "\"array\":\"0-9%2\"," ROLE "}";
+        static const char text[] = "{'after':['12','13:any'],'begin':'2026-01-31T08:00:00+01:00',"
+                                   "'array':'0-9%2'," ROLE "}";
         _cleanup_(diagnostics_done) struct diagnostics d = {};
         _cleanup_(spec_free_p) struct job_spec *s = NULL, *again = NULL;
         _cleanup_free_ char *json = NULL;
 
-        assert_int_equal(spec_parse(text, strlen(text), &s, &d), 0);
+        assert_int_equal(spec_parse(json_text(text), strlen(text), &s, &d), 0);
         assert_int_equal(s->array.n_after, 2);
         assert_string_equal(s->array.after[1], "13:any");
         assert_int_equal(spec_effective(s, &json), 0);
@@ -157,13 +158,13 @@ static void test_keys(void **state) {
         assert_string_equal(again->array.array, "0-9%2");
         assert_string_equal(again->array.begin, "2026-01-31T08:00:00+01:00");
         assert_string_equal(again->array.after[0], "12");
-        refused("\"after\":[\"0\"]", "must be a job's number");
-        refused("\"after\":\"12\"", "must be an array");
-        refused("\"begin\":\"08:00\"", "with its offset");
-        refused("\"begin\":\"2026-02-30T08:00:00Z\"", "that there is");
-        refused("\"array\":\"0-9%0\"", "1 to 100000 elements at a time");
-        refused("\"array\":\"9-0\"", "the smaller index first");
-        refused("\"array\":\"0-100000\"", "at most 100000 elements");
+        refused("'after':['0']", "must be a job's number");
+        refused("'after':'12'", "must be an array");
+        refused("'begin':'08:00'", "with its offset");
+        refused("'begin':'2026-02-30T08:00:00Z'", "that there is");
+        refused("'array':'0-9%0'", "1 to 100000 elements at a time");
+        refused("'array':'9-0'", "the smaller index first");
+        refused("'array':'0-100000'", "at most 100000 elements");
 }
 
 int main(void) {

@@ -12,19 +12,19 @@
 #include "masterd/spec/spec.h"
 #include "tests/kit/json.h"
 
-#define ROLE "\"role\": [{\"roleName\": \"w\", \"command\": \"cat\", \"inputPolicy\": \"STREAMING\"}]"
-#define FILES(inputs) "\"fileConfig\": {\"inputs\": [" inputs "]}"
-#define JOB(manager, input) "{" ROLE ", \"inputManager\": {" manager "}, \"input\": {" input "}}"
+#define ROLE "'role': [{'roleName': 'w', 'command': 'cat', 'inputPolicy': 'STREAMING'}]"
+#define FILES(inputs) "'fileConfig': {'inputs': [" inputs "]}"
+#define JOB(manager, input) "{" ROLE ", 'inputManager': {" manager "}, 'input': {" input "}}"
 #define TOPIC                                                                                                \
-        "{\"topic\": \"t\", \"consumerGroup\": \"g\", \"config\": {\"bootstrap.servers\": \"h:9092\", "      \
-        "\"sasl.password\": \"x\"}, \"kafkaStartUpMode\": \"TIMESTAMP\", \"startUpTimestamp\": "             \
+        "{'topic': 't', 'consumerGroup': 'g', 'config': {'bootstrap.servers': 'h:9092', "                    \
+        "'sasl.password': 'x'}, 'kafkaStartUpMode': 'TIMESTAMP', 'startUpTimestamp': "                       \
         "\"1700000000123\"}"
 
 static struct job_spec *parse(const char *text) {
         struct diagnostics d = {};
         struct job_spec *s = NULL;
 
-        if (spec_parse(text, strlen(text), &s, &d) < 0 || d.n > 0) {
+        if (spec_parse(json_text(text), strlen(text), &s, &d) < 0 || d.n > 0) {
                 _cleanup_free_ char *line = diagnostic_format(&d.items[0]);
                 fail_msg("%s\n%s", line, text);
         }
@@ -81,18 +81,17 @@ static void assert_same(const struct input *a, const struct input *b) {
 static void test_defaults_agree(void **state) {
         static const char *const inputs[] = {
                 JOB(FILES(JSON({ "spec" : { "pathPattern" : "/d" } })), ""),
-                JOB(FILES(JSON({ "spec" : { "pathPattern" : "/d", "rawInput" : {} } })),
-                    "\"mode\": \"ring\""),
-                JOB(FILES(JSON({ "spec" : { "commandInput" : { "command" : "seq 3" } } })), "\"split\": 5"),
-                JOB("\"kafkaConfig\": {\"topics\": [{\"topic\": \"t\", \"consumerGroup\": \"g\", \"config\": "
-                    "{\"bootstrap.servers\": \"h\"}}]}",
+                JOB(FILES(JSON({ "spec" : { "pathPattern" : "/d", "rawInput" : {} } })), "'mode': 'ring'"),
+                JOB(FILES(JSON({ "spec" : { "commandInput" : { "command" : "seq 3" } } })), "'split': 5"),
+                JOB("'kafkaConfig': {'topics': [{'topic': 't', 'consumerGroup': 'g', 'config': "
+                    "{'bootstrap.servers': 'h'}}]}",
                     ""),
         };
 
         for (size_t k = 0; k < ELEMENTSOF(inputs); k++) {
                 _cleanup_(input_free_p) struct input *complete = told(inputs[k]), *sparse = NULL;
                 _cleanup_free_ char *error = NULL;
-                assert_int_equal(input_read(inputs[k], strlen(inputs[k]), &sparse, &error), 0);
+                assert_int_equal(input_read(json_text(inputs[k]), strlen(inputs[k]), &sparse, &error), 0);
                 assert_same(complete, sparse);
         }
 }
@@ -194,10 +193,10 @@ static void test_everything(void **state) {
 
 /* What masterd itself keeps to. */
 static void test_masters_part(void **state) {
-        _cleanup_(spec_free_p) struct job_spec *s = parse(
-                "{" ROLE ", \"inputManager\": {\"fileConfig\": {\"inputs\": [{\"spec\": {\"pathPattern\": "
-                "\"/d\"}}], \"sampleRate\": \"0.125\", \"stopPolicy\": {\"taskSuccessPercent\": 99.5}}, "
-                "\"maxTaskAttempts\": 7}, \"input\": {\"epochs\": 4}}");
+        _cleanup_(spec_free_p) struct job_spec *s =
+                parse("{" ROLE ", 'inputManager': {'fileConfig': {'inputs': [{'spec': {'pathPattern': "
+                      "'/d'}}], 'sampleRate': '0.125', 'stopPolicy': {'taskSuccessPercent': 99.5}}, "
+                      "'maxTaskAttempts': 7}, 'input': {'epochs': 4}}");
 
         assert_int_equal(s->sample_ppm, 125000);
         assert_int_equal(s->task_success_milli, 99500);
@@ -215,9 +214,9 @@ static void test_files_and_topics(void **state) {
                                     "timeRange" : { "from" : "2020-01-31T05", "to" : { "now" : {} } },
                                     "namePattern" : "{{DD}}"
                             }
-                    })) ", \"kafkaConfig\": {\"topics\": [" TOPIC "], "
-                        "\"kafkaMessageType\": \"PB\"}",
-                    "\"ack\": \"explicit\"");
+                    })) ", 'kafkaConfig': {'topics': [" TOPIC "], "
+                        "'kafkaMessageType': 'PB'}",
+                    "'ack': 'explicit'");
         _cleanup_(spec_free_p) struct job_spec *s = parse(text);
         _cleanup_(input_free_p) struct input *i = told(text);
         struct spec_source source;
@@ -243,16 +242,16 @@ static void test_ack(void **state) {
                 enum ack_mode ack;
         } cases[] = {
                 { "", ACK_LAG },
-                { "\"mode\": \"ring\"", ACK_RELEASE },
-                { "\"mode\": \"descriptor\"", ACK_RELEASE },
-                { "\"mode\": \"descriptor\", \"ack\": \"exit\"", ACK_EXIT },
-                { "\"ack\": \"checkpoint\"", ACK_CHECKPOINT },
+                { "'mode': 'ring'", ACK_RELEASE },
+                { "'mode': 'descriptor'", ACK_RELEASE },
+                { "'mode': 'descriptor', 'ack': 'exit'", ACK_EXIT },
+                { "'ack': 'checkpoint'", ACK_CHECKPOINT },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_(spec_free_p) struct job_spec *s = NULL;
                 _cleanup_free_ char *text = NULL;
-                assert_true(asprintf(&text, "{" ROLE ", \"inputManager\": {%s}, \"input\": {%s}}",
+                assert_true(asprintf(&text, "{" ROLE ", 'inputManager': {%s}, 'input': {%s}}",
                                      FILES(JSON({ "spec" : { "pathPattern" : "/d" } })), cases[i].input) > 0);
                 s = parse(text);
                 assert_int_equal(s->input_ack, cases[i].ack);
@@ -272,16 +271,16 @@ static void test_no_data(void **state) {
 static void test_lockstep(void **state) {
         static const struct {
                 const char *format, *input;
-        } cases[] = { { "textInput\": {}", "\"lockstep\": \"off\"" },
-                      { "fixedInput\": {\"recordSize\": \"3K\"}",
-                        "\"lockstep\": \"pad\", \"order\": \"shuffle\", \"seed\": 7" } };
+        } cases[] = { { "textInput': {}", "'lockstep': 'off'" },
+                      { "fixedInput': {'recordSize': '3K'}",
+                        "'lockstep': 'pad', 'order': 'shuffle', 'seed': 7" } };
         _cleanup_(spec_free_p) struct job_spec *a = NULL, *b = NULL;
         _cleanup_free_ char *first = NULL, *second = NULL;
         char *texts[2] = {};
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++)
-                assert_true(asprintf(&texts[i], "{" ROLE ", \"inputManager\": {%s%s%s}, \"input\": {%s}}",
-                                     "\"fileConfig\": {\"inputs\": [{\"spec\": {\"pathPattern\": \"/d\", \"",
+                assert_true(asprintf(&texts[i], "{" ROLE ", 'inputManager': {%s%s%s}, 'input': {%s}}",
+                                     "'fileConfig': {'inputs': [{'spec': {'pathPattern': '/d', '",
                                      cases[i].format, "}}]}", cases[i].input) > 0);
         a = parse(texts[0]);
         b = parse(texts[1]);
@@ -290,71 +289,68 @@ static void test_lockstep(void **state) {
         assert_null(strstr(first, "lockstep"));
         assert_int_equal(b->lockstep, LOCKSTEP_PAD);
         assert_int_equal(spec_input_json(b, &second), 0);
-        assert_non_null(strstr(second, "\"lockstep\":\"pad\""));
-        assert_non_null(strstr(second, "\"recordSize\":3072"));
-        assert_non_null(strstr(second, "\"seed\":7"));
-        assert_non_null(strstr(second, "\"order\":\"shuffle\""));
+        assert_non_null(strstr(second, json_text("'lockstep':'pad'")));
+        assert_non_null(strstr(second, json_text("'recordSize':3072")));
+        assert_non_null(strstr(second, json_text("'seed':7")));
+        assert_non_null(strstr(second, json_text("'order':'shuffle'")));
         free(texts[0]);
         free(texts[1]);
 }
 
 /* What means something only beside another key is not taken in silence without it. */
 static void test_idle(void **state) {
-#define PLAIN(more) FILES("{\"spec\": {\"pathPattern\": \"/d\"}}") more
-#define ALONE(rest) "{\"role\": [{\"roleName\": \"w\", \"command\": \"cat\"" rest "}"
+#define PLAIN(more) FILES("{'spec': {'pathPattern': '/d'}}") more
+#define ALONE(rest) "{'role': [{'roleName': 'w', 'command': 'cat'" rest "}"
         static const struct {
                 const char *text, *path; /* of the key that the one warning is about; NULL: none is */
         } cases[] = {
-                { ALONE("}], \"input\": {\"mode\": \"ring\"}"), "input.mode" },
-                { ALONE("}], \"input\": {\"ack\": \"checkpoint\"}"), "input.ack" },
-                { ALONE("}], \"input\": {\"order\": \"shuffle\"}"), "input.order" },
-                { ALONE("}], \"input\": {\"lockstep\": \"pad\"}"), "input.lockstep" },
-                { ALONE("}], \"input\": {\"seed\": 1}"), "input.seed" },
-                { ALONE("}], \"input\": {\"epochs\": 2}"), "input.epochs" },
-                { ALONE("}], \"input\": {\"window\": 9}"), "input.window" },
-                { ALONE("}], \"input\": {\"split\": 9}"), "input.split" },
-                { ALONE("}], \"input\": {\"maxRecord\": 9}"), "input.maxRecord" },
-                { ALONE("}], \"input\": {\"pipeSize\": \"8K\"}"), "input.pipeSize" },
-                { ALONE("}], \"input\": {\"slots\": 2}"), "input.slots" },
-                { ALONE("}], \"input\": {\"slotSize\": \"2M\"}"), "input.slotSize" },
-                { ALONE("}], \"input\": {\"poll\": 5}"), "input.poll" },
-                { ALONE("}], \"inputManager\": {\"maxTaskAttempts\": 3}"), "inputManager.maxTaskAttempts" },
-                { ALONE("}], \"inputManager\": {\"gracefulShutdown\": true}"),
+                { ALONE("}], 'input': {'mode': 'ring'}"), "input.mode" },
+                { ALONE("}], 'input': {'ack': 'checkpoint'}"), "input.ack" },
+                { ALONE("}], 'input': {'order': 'shuffle'}"), "input.order" },
+                { ALONE("}], 'input': {'lockstep': 'pad'}"), "input.lockstep" },
+                { ALONE("}], 'input': {'seed': 1}"), "input.seed" },
+                { ALONE("}], 'input': {'epochs': 2}"), "input.epochs" },
+                { ALONE("}], 'input': {'window': 9}"), "input.window" },
+                { ALONE("}], 'input': {'split': 9}"), "input.split" },
+                { ALONE("}], 'input': {'maxRecord': 9}"), "input.maxRecord" },
+                { ALONE("}], 'input': {'pipeSize': '8K'}"), "input.pipeSize" },
+                { ALONE("}], 'input': {'slots': 2}"), "input.slots" },
+                { ALONE("}], 'input': {'slotSize': '2M'}"), "input.slotSize" },
+                { ALONE("}], 'input': {'poll': 5}"), "input.poll" },
+                { ALONE("}], 'inputManager': {'maxTaskAttempts': 3}"), "inputManager.maxTaskAttempts" },
+                { ALONE("}], 'inputManager': {'gracefulShutdown': true}"), "inputManager.gracefulShutdown" },
+                { ALONE("}], 'inputManager': {'maxTaskAttempts': 2}, 'input': {'mode': 'stdin'}"), NULL },
+                { JOB(PLAIN(), "'pipeSize': '8K'"), NULL },
+                { JOB(PLAIN(), "'mode': 'ring', 'pipeSize': '8K'"), "input.pipeSize" },
+                { JOB(PLAIN(), "'mode': 'ring', 'slots': 8, 'slotSize': '2M'"), NULL },
+                { JOB(PLAIN(), "'mode': 'descriptor', 'slots': 8"), "input.slots" },
+                { JOB(PLAIN(), "'slotSize': '2M'"), "input.slotSize" },
+                { JOB(PLAIN(), "'seed': 7"), "input.seed" },
+                { JOB(PLAIN(), "'seed': 7, 'window': 100"), NULL },
+                { JOB(PLAIN(), "'seed': 7, 'order': 'shuffle'"), NULL },
+                { JOB(PLAIN(), "'lockstep': 'pad', 'split': 9"), "input.split" },
+                { JOB(PLAIN(), "'lockstep': 'pad', 'poll': 5"), "input.poll" },
+                { JOB(PLAIN(), "'lockstep': 'pad', 'pipeSize': '8K'"), "input.pipeSize" },
+                { JOB(PLAIN(", 'maxTaskAttempts': 3"), "'lockstep': 'pad'"), "inputManager.maxTaskAttempts" },
+                { JOB(PLAIN(", 'gracefulShutdown': true"), "'lockstep': 'pad'"),
                   "inputManager.gracefulShutdown" },
-                { ALONE("}], \"inputManager\": {\"maxTaskAttempts\": 2}, \"input\": {\"mode\": \"stdin\"}"),
-                  NULL },
-                { JOB(PLAIN(), "\"pipeSize\": \"8K\""), NULL },
-                { JOB(PLAIN(), "\"mode\": \"ring\", \"pipeSize\": \"8K\""), "input.pipeSize" },
-                { JOB(PLAIN(), "\"mode\": \"ring\", \"slots\": 8, \"slotSize\": \"2M\""), NULL },
-                { JOB(PLAIN(), "\"mode\": \"descriptor\", \"slots\": 8"), "input.slots" },
-                { JOB(PLAIN(), "\"slotSize\": \"2M\""), "input.slotSize" },
-                { JOB(PLAIN(), "\"seed\": 7"), "input.seed" },
-                { JOB(PLAIN(), "\"seed\": 7, \"window\": 100"), NULL },
-                { JOB(PLAIN(), "\"seed\": 7, \"order\": \"shuffle\""), NULL },
-                { JOB(PLAIN(), "\"lockstep\": \"pad\", \"split\": 9"), "input.split" },
-                { JOB(PLAIN(), "\"lockstep\": \"pad\", \"poll\": 5"), "input.poll" },
-                { JOB(PLAIN(), "\"lockstep\": \"pad\", \"pipeSize\": \"8K\""), "input.pipeSize" },
-                { JOB(PLAIN(", \"maxTaskAttempts\": 3"), "\"lockstep\": \"pad\""),
-                  "inputManager.maxTaskAttempts" },
-                { JOB(PLAIN(", \"gracefulShutdown\": true"), "\"lockstep\": \"pad\""),
-                  "inputManager.gracefulShutdown" },
-                { JOB("\"fileConfig\": {\"inputs\": [{\"spec\": {\"pathPattern\": \"/d\"}}], "
-                      "\"stopPolicy\": {\"taskFailedPercent\": 9}}",
-                      "\"lockstep\": \"pad\""),
+                { JOB("'fileConfig': {'inputs': [{'spec': {'pathPattern': '/d'}}], "
+                      "'stopPolicy': {'taskFailedPercent': 9}}",
+                      "'lockstep': 'pad'"),
                   "inputManager.fileConfig.stopPolicy.taskFailedPercent" },
-                { JOB("\"kafkaConfig\": {\"topics\": [{\"topic\": \"t\", \"consumerGroup\": \"g\", "
-                      "\"config\": {\"bootstrap.servers\": \"h:1\"}, \"startUpTimestamp\": 5}]}",
+                { JOB("'kafkaConfig': {'topics': [{'topic': 't', 'consumerGroup': 'g', "
+                      "'config': {'bootstrap.servers': 'h:1'}, 'startUpTimestamp': 5}]}",
                       ""),
                   "inputManager.kafkaConfig.topics[0].startUpTimestamp" },
-                { ALONE("}], \"blacklistConfig\": {\"maxFailedContainerPerNode\": 3}"),
+                { ALONE("}], 'blacklistConfig': {'maxFailedContainerPerNode': 3}"),
                   "blacklistConfig.maxFailedContainerPerNode" },
-                { ALONE("}], \"blacklistConfig\": {\"blacklistTimeoutMillis\": 3}"),
+                { ALONE("}], 'blacklistConfig': {'blacklistTimeoutMillis': 3}"),
                   "blacklistConfig.blacklistTimeoutMillis" },
-                { ALONE("}], \"blacklistConfig\": {\"maxBlacklistNode\": 3}"),
+                { ALONE("}], 'blacklistConfig': {'maxBlacklistNode': 3}"),
                   "blacklistConfig.maxBlacklistNode" },
-                { ALONE("}], \"blacklistConfig\": {\"maxBlacklistNode\": 3, \"enabled\": true}"), NULL },
-                { ALONE(", \"exitCodes\": [{\"codes\": \"9\", \"action\": \"blame\"}]}], "
-                        "\"blacklistConfig\": {\"maxBlacklistNode\": 3}"),
+                { ALONE("}], 'blacklistConfig': {'maxBlacklistNode': 3, 'enabled': true}"), NULL },
+                { ALONE(", 'exitCodes': [{'codes': '9', 'action': 'blame'}]}], "
+                        "'blacklistConfig': {'maxBlacklistNode': 3}"),
                   NULL },
         };
 
@@ -362,7 +358,7 @@ static void test_idle(void **state) {
                 _cleanup_(spec_free_p) struct job_spec *s = NULL;
                 struct diagnostics d = {};
 
-                if (spec_parse(cases[i].text, strlen(cases[i].text), &s, &d) < 0 ||
+                if (spec_parse(json_text(cases[i].text), strlen(cases[i].text), &s, &d) < 0 ||
                     d.n != (cases[i].path ? 1 : 0) ||
                     (d.n && (strcmp(d.items[0].path, cases[i].path) != 0 || d.items[0].line != 1)))
                         fail_msg("%s: %zu, %s %s", cases[i].text, d.n, d.n ? d.items[0].path : "",

@@ -68,10 +68,8 @@ static char *env_of(const char *env, int *ret, char **ret_message) {
         _cleanup_(diagnostics_done) struct diagnostics d = {};
         _cleanup_free_ char *text = NULL;
 
-        assert_true(asprintf(&text,
-                             "{\"role\":[{\"roleName\":\"w\",\"num\":1,\"command\":\"x\",\"env\":%s}]}",
-                             env) > 0);
-        *ret = spec_parse(text, strlen(text), &s, &d);
+        assert_true(asprintf(&text, "{'role':[{'roleName':'w','num':1,'command':'x','env':%s}]}", env) > 0);
+        *ret = spec_parse(json_text(text), strlen(text), &s, &d);
         *ret_message = d.n > 0 ? strdup(d.items[0].message) : NULL;
         return s && s->roles[0].n_env > 0 ? strdup(s->roles[0].env[0]) : NULL;
 }
@@ -92,8 +90,8 @@ static void test_jobs(void **state) {
                 { JSON({ "LR" : 1e999 }), NULL, "the number is too large" },
                 { JSON({ "LR" : 123456789012345678901234567890 }), NULL, "the number is too large" },
                 { JSON({ "LR" : NaN }), NULL, NULL },
-                { "{\"LR\": 01}", NULL, NULL },
-                { "{\"LR\": .5}", NULL, NULL },
+                { "{'LR': 01}", NULL, NULL },
+                { "{'LR': .5}", NULL, NULL },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
@@ -114,7 +112,7 @@ static void test_long_numbers(void **state) {
         _cleanup_free_ char *message = NULL, *is = NULL, *env = malloc(300000);
         int r;
 
-        strcpy(env, "{\"LR\": 0.");
+        strcpy(env, "{'LR': 0.");
         memset(env + 9, '1', 280000);
         strcpy(env + 280009, "}");
         is = env_of(env, &r, &message);

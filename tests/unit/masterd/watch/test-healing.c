@@ -16,9 +16,8 @@
 #include "tests/kit/masterd-kit.h"
 
 #define GANG(rest)                                                                                           \
-        "{\"backoff\":{\"initial\":0}," rest                                                                 \
-        "\"role\":[{\"roleName\":\"w\",\"num\":3,\"vcores\":1,\"memoryMb\":16,"                              \
-        "\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":9}}}]}"
+        "{'backoff':{'initial':0}," rest "'role':[{'roleName':'w','num':3,'vcores':1,'memoryMb':16,"         \
+        "'command':'x','failover':{'commonFailoverPolicy':{'maxFailureTimes':9}}}]}"
 
 enum what {
         WORKS,
@@ -78,7 +77,7 @@ static struct episode *only(const struct job *j) {
 static void test_note(void **state) {
         struct kit *f = *state;
         uint64_t now, seq;
-        struct job *j = begin(f, GANG("\"health\":{\"hung\":{\"after\":\"20s\"}},"), &now);
+        struct job *j = begin(f, GANG("'health':{'hung':{'after':'20s'}},"), &now);
         struct episode *p;
 
         live(f->m, j, &now, 120, all_work);
@@ -118,8 +117,7 @@ static void test_note(void **state) {
 static void test_restart(void **state) {
         struct kit *f = *state;
         uint64_t now;
-        struct job *j =
-                begin(f, GANG("\"health\":{\"hung\":{\"after\":\"20s\",\"action\":\"restart\"}},"), &now);
+        struct job *j = begin(f, GANG("'health':{'hung':{'after':'20s','action':'restart'}},"), &now);
 
         live(f->m, j, &now, 60, all_work);
         live(f->m, j, &now, 30, one_stopped);
@@ -142,8 +140,7 @@ static void test_restart(void **state) {
 static void test_restart_all(void **state) {
         struct kit *f = *state;
         uint64_t now;
-        struct job *j =
-                begin(f, GANG("\"health\":{\"hung\":{\"after\":\"20s\",\"action\":\"restart\"}},"), &now);
+        struct job *j = begin(f, GANG("'health':{'hung':{'after':'20s','action':'restart'}},"), &now);
 
         live(f->m, j, &now, 60, all_work);
         live(f->m, j, &now, 30, all_wait);
@@ -164,8 +161,7 @@ static void test_restart_all(void **state) {
 static void test_replace(void **state) {
         struct kit *f = *state;
         uint64_t now;
-        struct job *j =
-                begin(f, GANG("\"health\":{\"hung\":{\"after\":\"20s\",\"action\":\"quarantine\"}},"), &now);
+        struct job *j = begin(f, GANG("'health':{'hung':{'after':'20s','action':'quarantine'}},"), &now);
         char node[65];
 
         snprintf(node, sizeof(node), "%s", j->executors[1]->node->name);
@@ -180,8 +176,7 @@ static void test_replace(void **state) {
 static void test_stop(void **state) {
         struct kit *f = *state;
         uint64_t now;
-        struct job *j =
-                begin(f, GANG("\"health\":{\"idle\":{\"after\":\"20s\",\"action\":\"stop\"}},"), &now);
+        struct job *j = begin(f, GANG("'health':{'idle':{'after':'20s','action':'stop'}},"), &now);
 
         live(f->m, j, &now, 40, all_sleep);
         assert_int_equal(j->state, JOB_STOPPING);
@@ -221,7 +216,7 @@ static void test_precedence(void **state) {
 static void test_crash_loop(void **state) {
         struct kit *f = *state;
         uint64_t now;
-        struct job *j = begin(f, GANG("\"health\":{\"crashLoop\":{\"action\":\"warn\"}},"), &now);
+        struct job *j = begin(f, GANG("'health':{'crashLoop':{'action':'warn'}},"), &now);
         struct episode *p;
 
         for (unsigned i = 0; i < 3; i++) {

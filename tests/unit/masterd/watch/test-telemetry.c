@@ -25,6 +25,7 @@
 #include "masterd/link/orders.h"
 #include "masterd/watch/pressure.h"
 #include "masterd/watch/watch-parts.h"
+#include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
 
 struct fixture {
@@ -100,8 +101,8 @@ static int tell(struct fixture *f, const char *node, uint64_t boot, const struct
 }
 
 #define TWO                                                                                                  \
-        "{\"role\":[{\"roleName\":\"w\",\"num\":2,\"vcores\":2,\"memoryMb\":16,\"command\":\"x\","           \
-        "\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":3}}}]}"
+        "{'role':[{'roleName':'w','num':2,'vcores':2,'memoryMb':16,'command':'x',"                           \
+        "'failover':{'commonFailoverPolicy':{'maxFailureTimes':3}}}]}"
 
 static void test_taken(void **state) {
         struct fixture *f = *state;
@@ -208,7 +209,7 @@ static void test_too_much(void **state) {
         free(ids);
 }
 
-#define MANY "{\"role\":[{\"roleName\":\"w\",\"num\":2000,\"vcores\":0.1,\"memoryMb\":1,\"command\":\"x\"}]}"
+#define MANY "{'role':[{'roleName':'w','num':2000,'vcores':0.1,'memoryMb':1,'command':'x'}]}"
 
 static void test_cost(void **state) {
         struct fixture *f = *state;

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "tests/kit/json.h"
+
 #define HASH_A "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define HASH_B "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
 
@@ -95,17 +97,17 @@ static void test_refused(void **state) {
         struct manifest m, n;
         char *text, *changed;
         static const char *const bad[][2] = {
-                { "\"format\": 1", "\"format\": 0" },
-                { "\"format\": 1", "\"format\": \"1\"" },
+                { "'format': 1", "'format': 0" },
+                { "'format': 1", "'format': '1'" },
                 { "settings/masterd.conf", "settings/../shadow" },
                 { HASH_B, "f" },
                 { "00112233445566778899aabbccddeeff", "00112233445566778899aabbccddeefg" },
-                { "\"mode\": 420", "\"mode\": -1" },
-                { "\"mode\": 420", "\"mode\": 4096" },
-                { "\"size\": 12", "\"size\": -12" },
+                { "'mode': 420", "'mode': -1" },
+                { "'mode': 420", "'mode': 4096" },
+                { "'size': 12", "'size': -12" },
                 { "/var/lib/primus", "var/lib/primus" },
-                { "\"bundles\": false", "\"bundles\": 0" },
-                { "\"host\"", "\"ghost\"" },
+                { "'bundles': false", "'bundles': 0" },
+                { "'host'", "'ghost'" },
                 /* What a terminal would take for an order. */
                 { "\"n1\"", "\"n1\\u001b[2J\"" },
                 { "\"n1\"", "\"n1\\u009b2J\"" },
@@ -119,9 +121,9 @@ static void test_refused(void **state) {
         make(&m);
         assert_int_equal(manifest_format(&m, &text), 0);
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
-                char *at = strstr(text, bad[i][0]);
+                char *at = strstr(text, json_text(bad[i][0]));
                 assert_non_null(at);
-                assert_true(asprintf(&changed, "%.*s%s%s", (int)(at - text), text, bad[i][1],
+                assert_true(asprintf(&changed, "%.*s%s%s", (int)(at - text), text, json_text(bad[i][1]),
                                      at + strlen(bad[i][0])) > 0);
                 if (manifest_parse(changed, strlen(changed), &n) != -EBADMSG)
                         fail_msg("%s", bad[i][1]);
