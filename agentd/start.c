@@ -8,8 +8,10 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
-#include "agentd/agentbus.h"
+#include "agentd/api/agentbus.h"
+#include "agentd/api/orders.h"
 #include "agentd/core/manager.h"
+#include "agentd/core/starter.h"
 #include "agentd/device/inventory.h"
 #include "agentd/executors/units.h"
 #include "agentd/host/gpus.h"
@@ -21,14 +23,12 @@
 #include "agentd/link/link.h"
 #include "agentd/link/renew.h"
 #include "agentd/observe/observer.h"
-#include "agentd/orders.h"
 #include "agentd/relay/captures.h"
 #include "agentd/relay/data.h"
 #include "agentd/relay/logs.h"
 #include "agentd/relay/traces.h"
 #include "agentd/session/sessions.h"
-#include "agentd/starter.h"
-#include "agentd/telemetry/eyes.h"
+#include "agentd/telemetry/sampling.h"
 #include "agentd/unit/systemd.h"
 #include "lib/base/clock.h"
 #include "lib/base/exit.h"
@@ -273,11 +273,11 @@ static void on_starting(const struct start_order *order, void *userdata) {
         struct manager *m = userdata;
 
         logs_starting(m->logs, &order->id);
-        eyes_starting(m->eyes, &order->id);
+        sampling_starting(m->sampling, &order->id);
 }
 
 static void on_account(struct exit_report *report, void *userdata) {
-        eyes_account(((struct manager *)userdata)->eyes, report);
+        sampling_account(((struct manager *)userdata)->sampling, report);
 }
 
 static void on_ended(const struct executor_id *id, void *userdata) {
@@ -286,7 +286,7 @@ static void on_ended(const struct executor_id *id, void *userdata) {
         logs_ended(m->logs, id);
         if (m->traces)
                 traces_ended(m->traces, id);
-        eyes_ended(m->eyes, id);
+        sampling_ended(m->sampling, id);
         m->ended = TRIM_HEARTBEATS;
 }
 
@@ -412,7 +412,7 @@ static void on_units_ready(void *userdata) {
         m->ready = true;
         log_info("%zu executors found on this host", units_count(m->units));
         set_partition_timer(m); /* an expired deadline fires at once */
-        if (health_start(m) < 0 || eyes_start(m->eyes) < 0)
+        if (health_start(m) < 0 || sampling_start(m->sampling) < 0)
                 log_oom();
         if (logs_start(m->logs) < 0 || data_listen(m->data) < 0) {
                 (void)sd_event_exit(m->event, EXIT_FAILURE);
@@ -559,7 +559,7 @@ int manager_new(sd_event *event, struct manager **ret) {
             (r = tell_starter(m)) < 0 || (r = data_new(event, m->units, m->observer, &m->data)) < 0 ||
             (r = logs_new(event, m->units, &m->logs)) < 0 ||
             (r = sessions_new(event, m->units, m->serving, m->node, &m->sessions)) < 0 ||
-            (r = eyes_new(m, &m->eyes)) < 0)
+            (r = sampling_new(m, &m->sampling)) < 0)
                 return r;
         r = hostwatch_new(m, &m->watch);
         if (r < 0)
@@ -586,7 +586,7 @@ void manager_free(struct manager *m) {
         worker_free(m->remover);
         private_guard_free(m->private_guard);
         link_free(m->link);
-        eyes_free(m->eyes);
+        sampling_free(m->sampling);
         data_free(m->data);
         logs_free(m->logs);
         units_free(m->units);

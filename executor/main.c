@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "executor/collect.h"
 #include "executor/feed/feed.h"
+#include "executor/files/collect.h"
+#include "executor/files/stage.h"
 #include "executor/scan/scan.h"
-#include "executor/stage.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
 

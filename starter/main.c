@@ -14,11 +14,11 @@
 
 #include "lib/base/exit.h"
 #include "lib/base/log.h"
+#include "starter/calls/server.h"
 #include "starter/files/ports.h"
 #include "starter/files/prepare.h"
 #include "starter/files/private.h"
-#include "starter/server.h"
-#include "starter/slices.h"
+#include "starter/systemd/slices.h"
 
 #define AGENT_USER "primus-agent"
 #define METRICS_GROUP "primus-metrics"

@@ -15,14 +15,14 @@ BASE = {"lib/base"}
 WIRE = {"lib/base", "lib/wire"}
 POLICY = {"lib/policy"}
 HOST = WIRE | POLICY | {"lib/unit"}
-STARTER_ROOMS = {"starter/unit", "starter/files"}
 
 # The rooms of a program that know its state, from the highest to the lowest: each sees those that stand behind it, and none
 # before it. Upwards one speaks through the tables of masterd/core/listeners.h and agentd/core/manager.h.
 MASTERD = ["masterd", "masterd/api", "masterd/recover", "masterd/admit", "masterd/relay", "masterd/watch", "masterd/fleet", "masterd/life",
            "masterd/queue", "masterd/feed", "masterd/link", "masterd/core", "masterd/caller", "masterd/conf"]
-AGENTD = ["agentd", "agentd/telemetry", "agentd/relay", "agentd/session", "agentd/host", "agentd/link", "agentd/executors", "agentd/core"]
-EXECUTOR = ["executor", "executor/scan", "executor/feed", "executor/read"]
+AGENTD = ["agentd", "agentd/api", "agentd/telemetry", "agentd/relay", "agentd/session", "agentd/host", "agentd/link", "agentd/executors", "agentd/core"]
+STARTER = ["starter", "starter/calls", "starter/systemd", "starter/unit", "starter/policy"]
+EXECUTOR = ["executor", "executor/files", "executor/scan", "executor/feed", "executor/read"]
 PRIMUSCTL = ["tools/primusctl", "tools/primusctl/commands", "tools/primusctl/doctor", "tools/primusctl/view", "tools/primusctl/bus", "tools/primusctl/cli"]
 
 # Pure rooms: they decide, and know neither the state nor the loop of their program.
@@ -60,7 +60,8 @@ ALLOWED = {
     # What the starter and agentd share where the one looks for the other.
     "lib/observe": BASE,
     # What is root on a host: it knows neither daemon, nor the network.
-    "starter": HOST | STARTER_ROOMS | {"starter/observe"},
+    **below(STARTER, HOST | {"starter/files", "starter/observe"}),
+    "starter/policy": HOST,
     "starter/unit": HOST | {"starter/files"},
     "starter/files": HOST,
     "starter/observe": BASE | {"lib/observe", "bpf"} | WIRE | {"lib/unit", "starter/files"},
@@ -107,7 +108,7 @@ HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_PURE | {"masterd/health"}, "lib
 LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
-    r"archive(_entry)?\.h": {"executor", "tools/primusctl/bus", "tools/state"},
+    r"archive(_entry)?\.h": {"executor/files", "tools/primusctl/bus", "tools/state"},
     r"jansson\.h": {"lib/wire", "lib/json", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
                       "masterd/admit", *PRIMUSCTL, "tools/state", "sim"},
     r"bpf/.*": {"starter/observe", "bpf"},

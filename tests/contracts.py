@@ -67,14 +67,14 @@ def signature(text):
 
 
 offered = {name: (signature(taken), signature(given)) for name, taken, given in re.findall(
-    r'^        METHOD\("(\w+)", ((?:"[^"]*"|LINK_\w+| )+), ((?:"[^"]*"|LINK_\w+| )+), \w+\),', (source / "starter/connection.c").read_text(encoding="utf-8"), re.M)}
+    r'^        METHOD\("(\w+)", ((?:"[^"]*"|LINK_\w+| )+), ((?:"[^"]*"|LINK_\w+| )+), \w+\),', (source / "starter/calls/connection.c").read_text(encoding="utf-8"), re.M)}
 described = {}
 for interface in xml("org.primus.Starter1.xml").iter("interface"):
     if interface.get("name") == "org.primus.Starter1.Units":
         for method in interface.iter("method"):
             arguments = {way: "".join(a.get("type") for a in method.iter("arg") if a.get("direction") == way) for way in ("in", "out")}
             described[method.get("name")] = (arguments["in"], arguments["out"])
-check(offered and offered == described, f"org.primus.Starter1.xml and starter/connection.c differ in {sorted(set(offered.items()) ^ set(described.items()))}")
+check(offered and offered == described, f"org.primus.Starter1.xml and starter/calls/connection.c differ in {sorted(set(offered.items()) ^ set(described.items()))}")
 
 actions = xml("org.primus.policy")
 for action in actions.iter("action"):

@@ -22,7 +22,7 @@ struct sessions;
 struct serving;
 struct hostwatch;
 struct gpus;
-struct eyes;
+struct sampling;
 struct captures;
 struct traces;
 struct private_guard;
@@ -44,7 +44,7 @@ struct manager {
         sd_event *event;
         sd_bus *bus;               /* the system bus */
         sd_bus *starter;           /* primus-starter */
-        struct observer *observer; /* primus-starter's eyes */
+        struct observer *observer; /* what primus-starter looks at for it */
         struct settings settings;
         char *node, boot_id[SD_ID128_STRING_MAX];
         struct inventory inventory;
@@ -60,7 +60,7 @@ struct manager {
         struct serving *serving;
         struct hostwatch *watch;
         struct gpus *gpus;
-        struct eyes *eyes;
+        struct sampling *sampling;
         struct captures *captures;
         struct traces *traces;
         struct private_guard *private_guard;

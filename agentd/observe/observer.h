@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The starter's eyes, asked: org.primus.Starter1.Observe on the agent's connection to it. Every call is
- * asynchronous: its handler is called once, from the loop, unless its slot is released before
+/* What the starter looks at, asked: org.primus.Starter1.Observe on the agent's connection to it. Every call
+ * is asynchronous: its handler is called once, from the loop, unless its slot is released before
  * (sd_bus_slot_unref()); then what the answer brings is closed. */
 #pragma once
 

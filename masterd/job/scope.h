@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the scope that an executor starts again with says of its placement. masterd/life/scopes.h changes
- * scopes. */
+/* What the scope that an executor starts again with says of its placement. masterd/life/restart-scopes.h
+ * changes scopes. */
 #pragma once
 
 #include "masterd/job/job.h"

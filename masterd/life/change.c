@@ -22,7 +22,7 @@
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/limits.h"
 #include "masterd/life/requeue.h"
-#include "masterd/life/scopes.h"
+#include "masterd/life/restart-scopes.h"
 #include "masterd/life/time-limit.h"
 #include "masterd/queue/placement.h"
 #include "masterd/queue/queueing.h"
@@ -185,7 +185,7 @@ void change_let_go(struct manager *m, struct job *j) {
                                           : "its role was removed from the job";
                 if (!executor_state_holds(e->state))
                         change_gone(m, e);
-                else if (!e->orders.stopped && !scopes_keep_leaving(e))
+                else if (!e->orders.stopped && !restart_scopes_keep_leaving(e))
                         lifecycle_stop_executor(m, e, why);
         }
 }
@@ -328,9 +328,9 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 record_job(m, j, NULL, false); /* since when */
         }
         for (size_t i = 0; i < n_resized; i++)
-                scopes_regroup(m, j, resized[i]);
+                restart_scopes_regroup(m, j, resized[i]);
         change_let_go(m, j);
-        scopes_recount(m, j);
+        restart_scopes_recount(m, j);
         if (limit_changes) {
                 j->slot.timer = sd_event_source_disable_unref(j->slot.timer);
                 j->slot.signal_timer = sd_event_source_disable_unref(j->slot.signal_timer);

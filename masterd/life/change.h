@@ -46,7 +46,7 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
 const char *change_latest(const struct job *j);
 
 /* Those whom the configuration does not have: who holds nothing is forgotten, the others are stopped, with
- * their scope where that is to start again (scopes_keep_leaving()). */
+ * their scope where that is to start again (restart_scopes_keep_leaving()). */
 void change_let_go(struct manager *m, struct job *j);
 /* An executor that is leaving has ended and is recorded: the job forgets it. */
 void change_gone(struct manager *m, struct executor *e);

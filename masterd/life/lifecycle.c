@@ -21,8 +21,8 @@
 #include "masterd/life/depend.h"
 #include "masterd/life/history.h"
 #include "masterd/life/requeue.h"
+#include "masterd/life/restart-scopes.h"
 #include "masterd/life/rolling.h"
-#include "masterd/life/scopes.h"
 #include "masterd/life/suspension.h"
 #include "masterd/life/time-limit.h"
 #include "masterd/link/orders.h"
@@ -83,7 +83,7 @@ static void finish_job(struct manager *m, struct job *j) {
                         e->restart.history = (struct failover_history){};
                         e->orders.stopped = false;
                 }
-                scopes_reset(m, j);
+                restart_scopes_reset(m, j);
                 j->rolling = (struct job_rolling){};
                 feeding_restart(m, j);
                 if (j->requeue.begun)
@@ -318,8 +318,8 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 lifecycle_job_changed(m, j);
         }
         if (j->state == JOB_RUNNING)
-                scopes_up(m, j);
-        if (j->state == JOB_RUNNING && j->reason && !scopes_restarting(j)) {
+                restart_scopes_up(m, j);
+        if (j->state == JOB_RUNNING && j->reason && !restart_scopes_restarting(j)) {
                 (void)text_set(&j->reason, NULL);
                 lifecycle_job_changed(m, j);
         }

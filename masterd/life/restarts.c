@@ -13,7 +13,7 @@
 #include "masterd/job/judge.h"
 #include "masterd/job/outcome.h"
 #include "masterd/life/lifecycle.h"
-#include "masterd/life/scopes.h"
+#include "masterd/life/restart-scopes.h"
 #include "masterd/queue/queueing.h"
 
 static int on_restart(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -28,7 +28,7 @@ static void restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
         char delay[FORMAT_DURATION_MAX];
 
         if (executor_scope(e)) {
-                scopes_restart(m, e, delay_usec);
+                restart_scopes_restart(m, e, delay_usec);
                 return;
         }
         if (executor_again(e) < 0)
@@ -108,7 +108,7 @@ static void act(struct manager *m, struct executor *e, enum failover_action acti
 static bool settled_by_fate(struct manager *m, struct executor *e, const char *reason) {
         switch (e->end.fate) {
         case FATE_SCOPE:
-                scopes_left(m, e);
+                restart_scopes_left(m, e);
                 return true;
         case FATE_IGNORE:
         case FATE_LEFT:
@@ -150,7 +150,7 @@ static void decide(struct manager *m, struct executor *e, enum executor_event ev
                 TELL(m, executor_failure_counted, m, e);
         spent = failed && count && over_budget(e, &policy);
         if (count && (scope || (failed && spec_role_budget(e->job->spec, executor_role(e)) > 0)))
-                scopes_changed(m, e);
+                restart_scopes_changed(m, e);
         if (spent && action == FAILOVER_RESTART) {
                 snprintf(why, sizeof(why),
                          "%u failures of role %s in all (maxGlobalRoleFailureTimes); the last: %s",
@@ -171,7 +171,7 @@ void restarts_decide(struct manager *m, struct executor *e, enum executor_event 
 
 void restarts_moved(struct manager *m, struct executor *e) {
         if (e->end.fate == FATE_SCOPE)
-                scopes_left(m, e);
+                restart_scopes_left(m, e);
         else
                 restart(m, e, 0);
 }

@@ -20,9 +20,9 @@
 #include "masterd/life/holdings.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/requeue.h"
+#include "masterd/life/restart-scopes.h"
 #include "masterd/life/restarts.h"
 #include "masterd/life/savepoints.h"
-#include "masterd/life/scopes.h"
 #include "masterd/life/suspension.h"
 #include "masterd/life/time-limit.h"
 #include "masterd/life/usage.h"
@@ -282,7 +282,7 @@ static void resume_job(struct manager *m, struct job *j) {
 
         for (uint32_t i = 0; i < j->n_executors; i++)
                 TELL(m, executor_remembered, j->executors[i]);
-        scopes_resume(m, j);
+        restart_scopes_resume(m, j);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 e = j->executors[i];
                 if (executor_state_ended(e->state)) {
@@ -315,7 +315,7 @@ int revive_load(struct manager *m) {
         if (r >= 0)
                 r = store_load_jobs(m->store, true, load_job, m);
         if (r >= 0)
-                r = store_load_scopes(m->store, scopes_load, m);
+                r = store_load_scopes(m->store, restart_scopes_load, m);
         if (r >= 0)
                 r = store_load_changes(m->store, load_change, m);
         if (r >= 0)

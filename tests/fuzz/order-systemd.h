@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <systemd/sd-bus.h>
 
-#include "starter/policy.h"
+#include "starter/policy/policy.h"
 
 struct order_systemd {
         sd_bus *server, *client; /* client: the starter's */

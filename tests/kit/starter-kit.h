@@ -3,7 +3,7 @@
  * systemd is at the other end of a bus. */
 #pragma once
 
-#include "starter/starter.h"
+#include "starter/calls/starter.h"
 
 struct starter_kit {
         struct starter starter;

@@ -87,7 +87,7 @@ def overhead(hosts, place, args, report, say):
             ratio, n = cost(lines, turns, column)
             # Time is the machine's mood; packets are worth their 2 × 80 ns, which only a program that talks to itself feels.
             goal = ("value", "<=", 1.01) if what == "CPU" and "TCP" not in name else None
-            ok &= report("telemetry", f"{name}: {what} with agentd's eyes on it, to without; median of {n} pairs", ratio, "", None, goal)
+            ok &= report("telemetry", f"{name}: {what} sampled by agentd, to not sampled; median of {n} pairs", ratio, "", None, goal)
         os.unlink(out)
     return ok
 

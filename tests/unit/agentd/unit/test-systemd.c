@@ -17,7 +17,7 @@
 #include "lib/base/file.h"
 #include "lib/base/unitname.h"
 #include "starter/files/private.h"
-#include "starter/lanes.h"
+#include "starter/systemd/lanes.h"
 #include "tests/kit/fake-systemd.h"
 #include "tests/kit/starter-kit.h"
 

@@ -35,7 +35,7 @@
 #include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/requeue.h"
-#include "masterd/life/scopes.h"
+#include "masterd/life/restart-scopes.h"
 #include "masterd/life/suspension.h"
 #include "masterd/link/link.h"
 #include "masterd/link/orders.h"
@@ -850,7 +850,7 @@ static void end_back_off(struct manager *m, struct job *j) {
                 if (scopes[i]->timer && j->state != JOB_STOPPING) {
                         scopes[i]->timer = sd_event_source_disable_unref(scopes[i]->timer);
                         scopes[i]->due_real = 0;
-                        scopes_resume(m, j);
+                        restart_scopes_resume(m, j);
                         kit_until_durable(m);
                 }
 }
