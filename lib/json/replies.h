@@ -18,6 +18,10 @@ extern const struct json_shape json_status;   /* GetStatus */
 /* Adds status and executors to the job: what primusctl status prints. 0 or -ENOMEM. */
 int json_status_join(json_t *job, json_t *status, json_t *executors);
 
+/* stacks.c */
+extern const struct json_shape json_thread;  /* Capture, a row */
+extern const struct json_shape json_capture; /* Capture, what stands behind the rows; the rest comes later */
+
 /* queue.c */
 extern const struct json_shape json_waiting; /* ListQueue, a row */
 extern const struct json_shape json_pool;    /* ListPools, a row */

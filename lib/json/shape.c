@@ -294,7 +294,7 @@ static json_t *settle(const struct json_member *p, bool people, json_t *value) {
                 return value ?: json_null();
         case JSON_ZERO_NULL:
         case JSON_ZERO_NONE:
-                if (value && json_number_value(value) != 0)
+                if (json_is_string(value) ? json_string_length(value) > 0 : json_number_value(value) != 0)
                         return value;
                 break;
         case JSON_MOST_NULL:

@@ -19,8 +19,8 @@ enum json_absent {
         JSON_OR_EMPTY,  /* missing: empty */
         JSON_OR_NONE,   /* missing: no member */
         JSON_OR_NULL,   /* missing: null */
-        JSON_ZERO_NULL, /* missing or 0: null */
-        JSON_ZERO_NONE, /* missing or 0: no member */
+        JSON_ZERO_NULL, /* missing, 0 or "": null */
+        JSON_ZERO_NONE, /* missing, 0 or "": no member */
         JSON_MOST_NULL, /* the largest of its type (t, u): null; missing: empty */
         JSON_MOST_NONE, /* the largest of its type: no member; missing: empty */
 };
