@@ -21,6 +21,7 @@
 #include "masterd/life/revive.h"
 #include "masterd/queue/queueing.h"
 #include "masterd/queue/serving.h"
+#include "masterd/queue/submit-layers.h"
 #include "masterd/queue/submit-placement.h"
 #include "masterd/queue/submit-pool.h"
 #include "masterd/relay/bundles.h"
@@ -63,13 +64,14 @@ static int refuse_size(struct manager *m, const struct submission *s, const stru
                               error);
 }
 
-static int parse(const struct submission *s, struct job_spec **ret, char **ret_warnings,
-                 sd_bus_error *error) {
+static int parse(const struct manager *m, const struct submission *s, struct job_spec **ret,
+                 char **ret_warnings, sd_bus_error *error) {
         _cleanup_(diagnostics_done) struct diagnostics d = {};
         _cleanup_free_ char *warnings = NULL;
         size_t size;
         FILE *f;
-        int r = spec_parse(s->config, s->config_size, ret, &d);
+        int r = spec_parse_layered(s->config, s->config_size, m->conf.layers,
+                                   json_string_value(json_object_get(s->overrides, "queue")), ret, &d);
 
         if (r < 0) {
                 const struct diagnostic *first = diagnostics_first_error(&d);
@@ -124,7 +126,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         if (r >= 0)
                 r = serving_admit(m, s->owner, error);
         if (r >= 0)
-                r = parse(s, &spec, &warnings, error);
+                r = parse(m, s, &spec, &warnings, error);
         if (r >= 0)
                 r = submit_options_apply(&spec, s->overrides, error);
         if (r >= 0)
@@ -133,6 +135,11 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 r = submit_placement_admit(m, spec, error);
         if (r >= 0)
                 r = refuse_size(m, s, spec, error);
+        if (r < 0) {
+                spec_free(spec);
+                return r;
+        }
+        r = submit_layers_admit(m->conf.layers, NULL, spec, error);
         if (r < 0) {
                 spec_free(spec);
                 return r;

@@ -74,6 +74,7 @@ int api_on_node_describe(sd_bus_message *call, void *userdata, sd_bus_error *err
 
 /* Of the queue (queue-calls.c). */
 int api_on_list_queue(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_get_job_defaults(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
 extern const sd_bus_vtable api_manager_vtable[], api_job_vtable[], api_node_vtable[], api_job_change_vtable[];

@@ -416,6 +416,8 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 api_on_list_telemetry, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListQueue", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", jobs), api_on_list_queue,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetJobDefaults", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(ss)", files),
+                                api_on_get_job_defaults, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListPools", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", pools),
                                 api_on_list_pools, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListNodes", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(sssddttuuuta{sv})", nodes),

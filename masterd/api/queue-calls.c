@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* org.primus.Master1: the queue and the pools (Manager.ListQueue, ListPools), why a job waits, and putting it
- * back (Job.Why, Requeue). That a job waits is for all to see, as in ListJobs; why is for
- * whoever may look at it. */
+/* org.primus.Master1: the queue and the pools (Manager.ListQueue, ListPools, GetJobDefaults), why a job
+ * waits, and putting it back (Job.Why, Requeue). That a job waits is for all to see, as in ListJobs; why is
+ * for whoever may look at it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/try.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
@@ -96,6 +97,27 @@ static int list_queue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
 
 int api_on_list_queue(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         return api_with_caller(userdata, call, list_queue, error);
+}
+
+/* ---- GetJobDefaults ---- */
+
+static int append_files(sd_bus_message *m, const struct layers *l) {
+        TRY(sd_bus_message_open_container(m, 'a', "(ss)"));
+        for (size_t i = 0; i < layers_n(l); i++)
+                TRY(sd_bus_message_append(m, "(ss)", layers_name(l, i), layers_text(l, i)));
+        return 0;
+}
+
+static int get_job_defaults(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        sd_bus_message *reply = NULL;
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        return reply_list_send(reply, r < 0 ? r : append_files(reply, m->conf.layers));
+}
+
+int api_on_get_job_defaults(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, get_job_defaults, error);
 }
 
 /* ---- ListPools ---- */

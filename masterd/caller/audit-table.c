@@ -20,6 +20,7 @@ const struct audit_rule audit_rules[] = {
         { "Manager", "Usage", AUDIT_READS, NULL },
         { "Manager", "ListTelemetry", AUDIT_READS, NULL },
         { "Manager", "ListQueue", AUDIT_READS, NULL },
+        { "Manager", "GetJobDefaults", AUDIT_READS, NULL },
         { "Manager", "ListPools", AUDIT_READS, NULL },
         { "Manager", "ListNodes", AUDIT_READS, NULL },
         { "Manager", "PutBundle", AUDIT_PIECES, "sha256 size offset" },

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/policy/serve.h"
+#include "masterd/conf/job-defaults.h"
 
 #define PORT_DEFAULT 7747
 #define STATE_DIRECTORY_MAX 1024u
@@ -236,6 +237,9 @@ int conf_read(struct conf *c, struct conf_report *report) {
                 return r;
         if (c->min_uid == 0)
                 c->min_uid = serve_login_min_uid("");
+        r = job_defaults_read(JOB_DEFAULTS_DIRECTORY, &c->pools, &c->layers);
+        if (r < 0)
+                return r;
         r = pools_check(&c->pools);
         if (report)
                 report->warnings += (unsigned)r;
@@ -258,6 +262,7 @@ void conf_done(struct conf *c) {
         free(c->state_directory);
         c->state_directory = NULL;
         pools_done(&c->pools);
+        c->layers = layers_free(c->layers);
 }
 
 int conf_command(FILE *f) {

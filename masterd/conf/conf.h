@@ -14,6 +14,7 @@
 #include "masterd/conf/placement-conf.h"
 #include "masterd/conf/pools.h"
 #include "masterd/node/blame.h"
+#include "masterd/spec/layers.h"
 
 #define LISTEN_MAX 8u
 
@@ -40,6 +41,7 @@ struct conf {
         struct pools pools;
         struct placement_conf placement;
         struct health_conf health;
+        struct layers *layers; /* what the site says of all jobs; NULL: nothing */
 };
 
 /* Defaults, then the files; who may use a pool is not looked up yet (pools_resolve()). -EINVAL where the

@@ -26,6 +26,7 @@
 #include "masterd/life/time-limit.h"
 #include "masterd/queue/placement.h"
 #include "masterd/queue/queueing.h"
+#include "masterd/queue/submit-layers.h"
 #include "masterd/queue/submit-placement.h"
 #include "masterd/queue/submit-pool.h"
 
@@ -400,6 +401,9 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
         r = spec_edit(j->spec, edits, n, &spec, &text, &what, &effects, why);
         if (r < 0)
                 return *why ? sd_bus_error_set(error, ERROR_BAD_CONFIG, why) : r;
+        r = submit_layers_admit(m->conf.layers, j->spec, spec, error);
+        if (r < 0)
+                return r;
         if (is_sight(edits, n)) {
                 r = effects.stays ? 0 : change_sight(m, j, uid, spec, what, error);
                 if (r >= 0)

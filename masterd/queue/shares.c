@@ -163,6 +163,7 @@ static void warn_exceeded(void *arg, const struct policy_share *s) {
 static void on_resolved(void *data) {
         struct reload *l = data;
         struct manager *m = l->manager;
+        struct layers *layers;
         struct pools old;
         int r = l->r;
 
@@ -178,6 +179,9 @@ static void on_resolved(void *data) {
         old = m->conf.pools;
         m->conf.pools = l->conf.pools;
         l->conf.pools = old;
+        layers = m->conf.layers;
+        m->conf.layers = l->conf.layers;
+        l->conf.layers = layers; /* freed with it */
         m->conf.jobs_max = l->conf.jobs_max;
         m->conf.jobs_per_user_max = l->conf.jobs_per_user_max;
         m->conf.bytes_per_user_max = l->conf.bytes_per_user_max;

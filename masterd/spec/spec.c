@@ -10,6 +10,7 @@
 #include "lib/base/heap.h"
 #include "masterd/spec/check.h"
 #include "masterd/spec/env-text.h"
+#include "masterd/spec/layers.h"
 #include "masterd/spec/read.h"
 #include "masterd/spec/schema.h"
 #include "masterd/spec/short.h"
@@ -131,7 +132,8 @@ static json_t *parse_json(const char *text, const char *clean, size_t size, stru
 }
 
 static int parse_within(const struct text_bounds *bounds, const char *text, size_t size,
-                        struct job_spec **ret, struct diagnostics *d) {
+                        const struct layers *layers, const char *pool, struct job_spec **ret,
+                        struct diagnostics *d) {
         _cleanup_(spec_free_p) struct job_spec *s = NULL;
         _cleanup_(json_unref_p) json_t *root = NULL;
         _cleanup_free_ struct reader *reader = NULL;
@@ -158,6 +160,9 @@ static int parse_within(const struct text_bounds *bounds, const char *text, size
         reader->diagnostics = d;
         reader->root = &job_schema;
         reader->flat = r > 0;
+        r = layers_apply(layers, pool, root, NULL);
+        if (r < 0)
+                return r;
         r = schema_preset(&job_schema, s);
         if (r >= 0)
                 r = read_message(reader, &job_schema, root, s);
@@ -176,11 +181,16 @@ static int parse_within(const struct text_bounds *bounds, const char *text, size
 }
 
 int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d) {
-        return parse_within(&submitted, text, size, ret, d);
+        return parse_within(&submitted, text, size, NULL, NULL, ret, d);
+}
+
+int spec_parse_layered(const char *text, size_t size, const struct layers *layers, const char *pool,
+                       struct job_spec **ret, struct diagnostics *d) {
+        return parse_within(&submitted, text, size, layers, pool, ret, d);
 }
 
 int spec_load(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d) {
-        return parse_within(&effective, text, size, ret, d);
+        return parse_within(&effective, text, size, NULL, NULL, ret, d);
 }
 
 struct job_spec *spec_ref(struct job_spec *s) {

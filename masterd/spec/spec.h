@@ -331,6 +331,12 @@ struct job_spec {
  * least one error. -ENOMEM. d must be initialised ({}); it is added to. */
 int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d);
 
+struct layers;
+/* The same with what a site says of all jobs (masterd/spec/layers.h) under and over it; pool NULL: the text's
+ * own. Forced values that the text has otherwise are found by layers_check(). */
+int spec_parse_layered(const char *text, size_t size, const struct layers *layers, const char *pool,
+                       struct job_spec **ret, struct diagnostics *d);
+
 /* The same for what spec_effective() wrote, which may be larger than what a person may hand us. */
 int spec_load(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d);
 /* One more who has it, and frees it: a spec that several have is not changed any more. */

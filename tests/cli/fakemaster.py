@@ -144,6 +144,7 @@ class FakeMaster:
         self.bundles = {}
         self.nodes = []
         self.queue, self.pools, self.usage, self.described = [], [], [], {}
+        self.job_defaults = []
         self.tokens = []  # rows of ListTokens
         self.savepoints = []  # (row of ListSavepoints, manifest)
         self.on_submit = lambda job: None
@@ -274,6 +275,9 @@ class FakeMaster:
 
     def do_ListQueue(self, _):
         return "aa{sv}", (self.queue,)
+
+    def do_GetJobDefaults(self, _):
+        return "a(ss)", (self.job_defaults,)
 
     def do_ListPools(self, _):
         return "aa{sv}", (self.pools,)

@@ -313,3 +313,40 @@ def test_visible(master, lenient, ctl, hello):
     assert ctl("run", "--visible", "all", "--detach", "--", "true").returncode == 0
     assert master.jobs[2].options["visible"] == ("s", "all")
     assert ctl("submit", hello).returncode == 0 and "visible" not in master.jobs[3].options
+
+
+# ---- what the site says of all jobs
+
+LAYERS = [("10-site.json", json.dumps({"defaults": {"time": "2h", "role": {"memoryMb": 64, "env": {"OMP_NUM_THREADS": "4"}}}})),
+          ("20-night.json", json.dumps({"pools": ["night"], "forced": {"onPartition": "stop"}}))]
+
+
+def test_config_origin(master, ctl, tmp_path):
+    """Each value of a file, and which file it is from: the person's, one of the site's, or none."""
+    master.job_defaults = LAYERS
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps({"command": "true", "memory": "2G", "queue": "night"}))
+    rows = {row["key"]: row for row in json.loads(ctl("config", "--origin", job, "--json").stdout)}
+    assert rows["role[0].memoryMb"] == {"key": "role[0].memoryMb", "value": 2048, "from": "file", "file": str(job)}
+    assert rows["role[0].env.OMP_NUM_THREADS"] == {"key": "role[0].env.OMP_NUM_THREADS", "value": "4", "from": "site", "file": "job-defaults.d/10-site.json"}
+    assert rows["onPartition"]["file"] == "job-defaults.d/20-night.json"
+    assert rows["requeue"] == {"key": "requeue", "value": False, "from": "built in"}
+    text = ctl("config", "--origin", job).stdout
+    assert text.splitlines()[0].split() == ["KEY", "VALUE", "FROM"]
+    assert ["timeLimit", "7200", "job-defaults.d/10-site.json"] in [line.split() for line in text.splitlines()]
+    job.write_text(json.dumps({"command": "true", "queue": "night", "onPartition": "wait"}))
+    done = ctl("config", "--origin", job)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (f"{job}: error: onPartition: 20-night.json forces \"stop\" for all jobs of this pool, and not \"wait\"; leave it out\n")
+    # Of other pools nothing is forced.
+    job.write_text(json.dumps({"command": "true", "onPartition": "wait"}))
+    assert ctl("config", "--origin", job).returncode == 0
+
+
+def test_config_origin_without_a_master(ctl, tmp_path):
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps({"command": "true"}))
+    assert ctl("config", job).returncode == 0
+    done = ctl("config", "--origin", job)
+    assert done.returncode == 4 and done.stdout == "" and "cannot reach masterd" in done.stderr
+    assert ctl("config", "--origin", tmp_path / "none.json").returncode == 1

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings as they are installed: drop-ins, what is wrong with them and who says so, what refuses the start, and what holds."""
+import json
+
 import pytest
 from sandbox import AGENTD, MASTERD, Cluster, cluster_name
 
@@ -18,7 +20,7 @@ def _host(build):
 @pytest.fixture
 def host(_host):
     yield _host
-    _host.exec("n1", "sh", "-c", f"rm -rf {ETC}/*.conf.d/t* /run/primus/*.conf.d /usr/lib/primus/*.conf.d; chmod 755 {ETC}/*.conf.d; "
+    _host.exec("n1", "sh", "-c", f"rm -rf {ETC}/*.conf.d/t* {ETC}/job-defaults.d/* /run/primus/*.conf.d /usr/lib/primus/*.conf.d; chmod 755 {ETC}/*.conf.d; "
                                  f"systemctl reset-failed {MASTERD} {AGENTD}; systemctl restart {MASTERD} {AGENTD}")
     _host.wait_nodes()
 
@@ -167,3 +169,54 @@ def test_reload(host):
     assert host.exec("n1", "systemctl", "is-active", MASTERD).strip() == "active"
     assert host.run("n1", "systemctl", "reload", AGENTD).returncode != 0
     assert host.exec("n1", "systemctl", "is-active", AGENTD).strip() == "active"
+
+
+def config(host, job):
+    return host.primusctl_json("config", str(job))
+
+
+def test_what_holds_for_all_jobs(host):
+    """Defaults stand under what a job says, forced values over it, and a job keeps what it began with, over kill -9 and other files."""
+    def reload():
+        before = host.journal("n1", MASTERD).count("was read again")
+        host.exec("n1", "systemctl", "reload", MASTERD)
+        host.wait_for(lambda: host.journal("n1", MASTERD).count("was read again") == before + 1, 10, "the reload")
+
+    def say(name, what):
+        put(host, f"{ETC}/job-defaults.d/{name}", json.dumps(what))
+
+    def submit(*options, **more):
+        done = host.run("n1", "primusctl", "submit", "--json", *options, "-", user="ml", input=json.dumps({"command": "echo $SITE-$OWN; exec sleep 300", "cpus": 0.1, **more}))
+        return json.loads(done.stdout)["job"] if done.returncode == 0 else done.stderr
+
+    say("10-site.json", {"defaults": {"time": "1h", "role": {"memory": "32M"}}, "forced": {"env": {"SITE": "yes"}}})
+    say("20-other.json", {"pools": ["default"], "defaults": {"time": "2h"}})
+    reload()
+    job = submit(env={"OWN": "1"})
+    found = config(host, job)
+    assert (found["timeLimit"], found["role"][0]["memoryMb"], found["env"]) == (7200, 32, {"OWN": "1", "SITE": "yes"})
+    host.wait_for(lambda: host.primusctl("logs", str(job)) == "yes-1\n", 15, "what its program was given")
+    assert config(host, submit("--time", "3h", memory="48M"))["timeLimit"] == 10800
+    # What is forced: by the file, by a later change; whoever says the same says nothing wrong.
+    assert 'env.SITE: 10-site.json forces another value for all jobs of this pool; leave it out' in submit(env={"SITE": "no"})
+    assert isinstance(submit(env={"SITE": "yes"}), int)
+    done = host.run("n1", "primusctl", "update", str(job), "env.SITE=no", user="ml")
+    assert done.returncode == 1 and "10-site.json forces another value" in done.stderr, done
+    assert host.run("n1", "primusctl", "update", str(job), "priority=3", user="ml").returncode == 0
+    # A file that is broken: the reload fails, and what held goes on.
+    say("30-broken.json", {"defaults": {"memmory": "1G"}})
+    assert host.run("n1", "systemctl", "reload", MASTERD).returncode != 0
+    assert "30-broken.json: defaults.memmory: unknown key" in host.run("n1", "systemctl", "status", "-n", "20", MASTERD).stdout
+    assert config(host, submit())["env"] == {"SITE": "yes"}
+    assert ask(host, MASTERD).returncode == REFUSED
+    # Another word of the site: nothing of a job that is there, all of one that comes; and over a death of the master.
+    say("30-broken.json", {"forced": {"onPartition": "stop"}})
+    host.exec("n1", "rm", f"{ETC}/job-defaults.d/20-other.json")
+    host.exec("n1", "systemctl", "kill", "-s", "KILL", MASTERD)
+    host.wait_nodes()
+    assert (config(host, job)["timeLimit"], config(host, job)["onPartition"]) == (7200, "replace")
+    assert host.run("n1", "primusctl", "update", str(job), "priority=4", user="ml").returncode == 0  # it was not so before
+    found = config(host, submit())
+    assert (found["timeLimit"], found["onPartition"]) == (3600, "stop")
+    rows = host.run("n1", "primusctl", "config", "--origin", "-", user="eve", input='{"command": "true"}').stdout
+    assert ["onPartition", '"stop"', "job-defaults.d/30-broken.json"] in [line.split() for line in rows.splitlines()]

@@ -84,6 +84,9 @@ static int add_all(struct archive_out *o, struct manifest *m, int database) {
                 r = add_directory(o, m, PRIMUS_SYSCONFDIR "/masterd.conf.d",
                                   ENTRY_SETTINGS_PREFIX "masterd.conf.d", false);
         if (r >= 0)
+                r = add_directory(o, m, PRIMUS_SYSCONFDIR "/job-defaults.d",
+                                  ENTRY_SETTINGS_PREFIX "job-defaults.d", false);
+        if (r >= 0)
                 r = add_directory(o, m, PRIMUS_SYSCONFDIR "/hooks", ENTRY_SETTINGS_PREFIX "hooks", true);
         if (r >= 0 && m->bundles) {
                 if (asprintf(&bundles, "%s/bundles", m->state_directory) < 0)

@@ -26,13 +26,15 @@ static bool one(const char *s) {
 }
 
 static bool setting(const char *s) {
-        static const char drop_ins[] = "masterd.conf.d/", hooks[] = "hooks/";
+        static const char *const flat[] = { "masterd.conf.d/", "job-defaults.d/" };
+        static const char hooks[] = "hooks/";
         size_t n;
 
         if (strcmp(s, "masterd.conf") == 0)
                 return true;
-        if (strncmp(s, drop_ins, strlen(drop_ins)) == 0)
-                return one(s + strlen(drop_ins));
+        for (size_t i = 0; i < ELEMENTSOF(flat); i++)
+                if (strncmp(s, flat[i], strlen(flat[i])) == 0)
+                        return one(s + strlen(flat[i]));
         if (strncmp(s, hooks, strlen(hooks)) != 0)
                 return false;
         s += strlen(hooks);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl validate and config: what a configuration says, without a master; or that of a job which is
  * there. */
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "masterd/spec/layers.h"
 #include "masterd/spec/spec.h"
 #include "tools/primusctl/bus/pack.h"
+#include "tools/primusctl/bus/site.h"
 #include "tools/primusctl/bus/source.h"
 #include "tools/primusctl/cli/commands.h"
+#include "tools/primusctl/view/table.h"
 
 static json_t *diagnostic_json(const struct diagnostic *d) {
         return json_pack("{s:s, s:I, s:I, s:s, s:s}", "severity",
@@ -159,15 +163,106 @@ static int config_of_job(struct cli *c, const char *text) {
         return json ? cli_print_json(c, json) : print_text(c, config, n);
 }
 
+/* ---- where values come from ---- */
+
+struct config_options {
+        bool origin;
+};
+
+struct origins {
+        struct cli *cli;
+        const char *file;
+        struct table *table;
+        json_t *list;
+};
+
+static int tell_origin(const char *path, const char *value, const char *from, void *userdata) {
+        struct origins *o = userdata;
+        _cleanup_free_ char *site = NULL;
+        const char *text = !from ? o->file : "built in";
+
+        if (from && *from) {
+                if (asprintf(&site, "job-defaults.d/%s", from) < 0) {
+                        site = NULL;
+                        return -ENOMEM;
+                }
+                text = site;
+        }
+        if (o->list)
+                return json_array_append_new(o->list,
+                                             json_pack("{s:s, s:o, s:s, s:s*}", "key", path, "value",
+                                                       json_loads(value, JSON_DECODE_ANY, NULL), "from",
+                                                       !from   ? "file"
+                                                       : *from ? "site"
+                                                               : "built in",
+                                                       "file", !from || *from ? text : NULL)) < 0
+                               ? -ENOMEM
+                               : 0;
+        if (table_row(o->table) < 0)
+                return -ENOMEM;
+        table_set(o->table, 0, COLOR_NONE, "%s", path);
+        table_set(o->table, 1, from && !*from ? COLOR_DIM : COLOR_NONE, "%s", value);
+        table_set(o->table, 2, from && !*from ? COLOR_DIM : from ? COLOR_YELLOW : COLOR_NONE, "%s", text);
+        return 0;
+}
+
+static int show_origins(struct cli *c, const char *file, const char *text, size_t size,
+                        const struct layers *l, const struct job_spec *spec) {
+        static const struct table_column columns[] = { { "KEY", false, false },
+                                                       { "VALUE", false, true },
+                                                       { "FROM", false, false } };
+        _cleanup_(table_free_p) struct table *table = NULL;
+        struct origins o = { c, file };
+        int r;
+
+        if (c->json)
+                o.list = json_array();
+        else if ((r = table_new(c, columns, ELEMENTSOF(columns), &table)))
+                return r;
+        o.table = table;
+        if (layers_origins(l, NULL, text, size, spec, tell_origin, &o) < 0) {
+                json_decref(o.list);
+                return cli_oom(c);
+        }
+        return c->json ? cli_print_json(c, o.list) : table_print(c, table);
+}
+
+static int origin_run(struct cli *c, const char *file) {
+        _cleanup_(spec_free_p) struct job_spec *spec = NULL;
+        _cleanup_(diagnostics_done) struct diagnostics d = { 0 };
+        _cleanup_(layers_free_p) struct layers *l = NULL;
+        _cleanup_free_ char *text = NULL, *why = NULL;
+        size_t size;
+        int r;
+
+        r = source_read(c, file, &text, &size);
+        if (!r)
+                r = site_layers(c, &l);
+        if (r)
+                return r;
+        r = spec_parse_layered(text, size, l, NULL, &spec, &d);
+        if (r == -ENOMEM)
+                return cli_oom(c);
+        source_diagnostics(file, &d);
+        if (r < 0)
+                return CLI_FAILED;
+        r = layers_check(l, spec, &why);
+        if (r == -EBADMSG && why)
+                return cli_complain("%s: error: %s", file, why);
+        return r < 0 ? cli_oom(c) : show_origins(c, file, text, size, l, spec);
+}
+
 static int config_run(struct cli *c, void *options, char **args, size_t n) {
+        const struct config_options *o = options;
         _cleanup_(spec_free_p) struct job_spec *spec = NULL;
         _cleanup_(diagnostics_done) struct diagnostics d = { 0 };
         _cleanup_free_ char *text = NULL;
         uint32_t number, index;
         int r;
 
-        (void)options;
         (void)n;
+        if (o->origin)
+                return origin_run(c, args[0]);
         if ((job_number_parse(args[0], &number) || element_parse(args[0], &number, &index)) &&
             access(args[0], F_OK) < 0)
                 return config_of_job(c, args[0]);
@@ -179,10 +274,18 @@ static int config_run(struct cli *c, void *options, char **args, size_t n) {
         return print_text(c, text, strlen(text));
 }
 
+static const struct cli_option config_options[] = {
+        { "origin", 0, NULL, NULL, offsetof(struct config_options, origin),
+          "of a file: where each value comes from, with the master's /etc/primus/job-defaults.d" },
+        { 0 },
+};
+
 const struct command config_command = {
         .name = "config",
-        .arguments = "FILE|JOB",
+        .arguments = "[--origin] FILE|JOB",
         .help = "Show the effective configuration of a file or a job, every default written out",
+        .options = config_options,
+        .options_size = sizeof(struct config_options),
         .min = 1,
         .max = 1,
         .run = config_run,

@@ -24,6 +24,8 @@ static void test_names(void **state) {
                 { "manifest.mac", ENTRY_SEAL },
                 { "settings/masterd.conf", ENTRY_SETTING },
                 { "settings/masterd.conf.d/10-here.conf", ENTRY_SETTING },
+                { "settings/job-defaults.d/10-site.json", ENTRY_SETTING },
+                { "settings/job-defaults.d/a/b", _ENTRY_INVALID },
                 { "settings/hooks/fence", ENTRY_SETTING },
                 { "settings/hooks/fence.d/10-ipmi", ENTRY_SETTING },
                 { "bundles/1000/" HASH, ENTRY_BUNDLE },
