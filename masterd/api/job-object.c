@@ -3,11 +3,13 @@
  * be seen by all; who may look into it the job says ("visible"), and its control is its owner's. */
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/looking.h"
+#include "masterd/api/options.h"
 #include "masterd/api/turn.h"
 #include "masterd/caller/authorize.h"
 #include "masterd/caller/reply.h"
@@ -15,6 +17,7 @@
 #include "masterd/life/lifecycle.h"
 
 #define EVENTS_MAX 10000u
+#define GRACE_MAX_USEC (7 * 86400 * USEC_PER_SEC) /* as stopGrace */
 
 /* The job may have left memory while polkit was asked. */
 struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_error *error) {
@@ -75,22 +78,31 @@ static int list_events(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         return r;
 }
 
-/* By a person's word. what: "killed". */
+#define REASON_MAX 300
+
+/* what: "killed". Returns buf. */
+static const char *person_says(const char *what, uint32_t uid, const char *reason,
+                               char buf[static REASON_MAX]) {
+        if (*reason)
+                snprintf(buf, REASON_MAX, "%s by uid %u: %.*s", what, uid, utf8_fit(reason, 200), reason);
+        else
+                snprintf(buf, REASON_MAX, "%s by uid %u", what, uid);
+        return buf;
+}
+
+/* By a person's word. */
 static int end_job(struct manager *m, struct job *j, sd_bus_message *call, uint32_t uid,
                    enum job_event verdict, const char *what) {
         sd_bus_message *reply = NULL;
         const char *reason;
-        char text[300];
+        char text[REASON_MAX];
         int r = sd_bus_message_read_basic(call, 's', &reason);
 
         if (r >= 0)
                 r = sd_bus_message_new_method_return(call, &reply);
         if (r < 0)
                 return r;
-        if (*reason)
-                snprintf(text, sizeof(text), "%s by uid %u: %.*s", what, uid, utf8_fit(reason, 200), reason);
-        else
-                snprintf(text, sizeof(text), "%s by uid %u", what, uid);
+        (void)person_says(what, uid, reason, text);
         lifecycle_stop_job(m, j, verdict, text);
         return manager_reply_later(m, reply);
 }
@@ -100,6 +112,43 @@ static int kill_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
         struct job *j = api_job_or_error(m, call, error);
 
         return j ? end_job(m, j, call, uid, JOB_EVENT_KILLED, "killed") : API_JOB_GONE;
+}
+
+struct kill_options {
+        const char *reason;
+        uint64_t grace_usec; /* UINT64_MAX: the job's own */
+};
+
+static const struct call_option kill_options[] = {
+        { "reason", 's', offsetof(struct kill_options, reason), NULL },
+        { "grace", 't', offsetof(struct kill_options, grace_usec), NULL },
+        { NULL },
+};
+
+static int kill_job_with(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        struct kill_options o = { .reason = "", .grace_usec = UINT64_MAX };
+        sd_bus_message *reply = NULL;
+        char text[REASON_MAX];
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = options_read(call, "KillWith", "option", kill_options, &o, error);
+        if (r < 0)
+                return r;
+        if (o.grace_usec != UINT64_MAX && o.grace_usec > GRACE_MAX_USEC)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "grace: at most 7 days");
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r < 0)
+                return r;
+        (void)person_says("killed", uid, o.reason, text);
+        if (o.grace_usec == UINT64_MAX)
+                lifecycle_stop_job(m, j, JOB_EVENT_KILLED, text);
+        else
+                lifecycle_kill_job(m, j, o.grace_usec, text);
+        return manager_reply_later(m, reply);
 }
 
 static int succeed_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
@@ -148,6 +197,7 @@ static int on_get_config(sd_bus_message *call, void *userdata, sd_bus_error *err
 }
 
 ENTRY(on_kill, kill_job)
+ENTRY(on_kill_with, kill_job_with)
 ENTRY(on_succeed, succeed_job)
 ENTRY(on_suspend, api_suspend)
 ENTRY(on_suspend_as, api_suspend_as)
@@ -220,6 +270,8 @@ const sd_bus_vtable api_job_vtable[] = {
                 SD_BUS_ARGS("s", role, "u", index, "u", attempt, "ay", cursor, "t", wait, "a{sv}", options),
                 SD_BUS_RESULT("ay", data, "ay", next, "b", end), on_read_log, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Kill", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_kill,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("KillWith", SD_BUS_ARGS("a{sv}", options), SD_BUS_NO_RESULT, on_kill_with,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Succeed", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_succeed,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

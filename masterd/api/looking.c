@@ -63,6 +63,7 @@ static const struct {
         const char *member, *what;
 } deeds[] = {
         { "Kill", "kill it" },
+        { "KillWith", "kill it" },
         { "Update", "change it" },
         { "Scale", "change it" },
         { "AddRole", "change it" },

@@ -40,6 +40,7 @@ const struct audit_rule audit_rules[] = {
         { "Job", "ListEvents", AUDIT_READS, NULL },
         { "Job", "ReadLog", AUDIT_READS, NULL },
         { "Job", "Kill", AUDIT_CHANGES, "reason" },
+        { "Job", "KillWith", AUDIT_CHANGES, "options" },
         { "Job", "Succeed", AUDIT_CHANGES, "reason" },
         { "Job", "Why", AUDIT_READS, NULL },
         { "Job", "Requeue", AUDIT_CHANGES, "reason" },

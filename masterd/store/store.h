@@ -69,6 +69,7 @@ struct job_state_record {
         uint8_t held_mode; /* masterd/life/suspension.h */
         uint32_t held_by;
         uint64_t held_real, froze_real;
+        uint64_t kill_grace;
 };
 
 struct job_record {

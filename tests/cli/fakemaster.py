@@ -429,6 +429,10 @@ class FakeMaster:
         threading.Thread(target=job.finish, args=("KILLED", "killed by its owner"), daemon=True).start()
         return "", ()
 
+    def do_KillWith(self, job, options):
+        job.kill_grace = options.get("grace", ("t", None))[1]
+        return self.do_Kill(job, options.get("reason", ("s", ""))[1])
+
     def _read_log(self, job, message):
         role, index, attempt, cursor, wait, options = message.body
         job.reads += 1

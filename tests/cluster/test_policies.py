@@ -296,3 +296,21 @@ def test_succeed(quick, ledger):
     assert f"{array}[1]" in refused(array)
     quick.primusctl("succeed", f"{array}[0]", f"{array}[1]")
     assert quick.wait_job(array) == 0
+
+
+def test_kill_with_its_own_grace(quick, ledger):
+    """Longer than the job's: kept over a kill of masterd. Shorter, also for what is being stopped already. Never longer than a week."""
+    job = quick.submit(ledger.config("trap 'say term; sleep 4; say saved; exit' TERM; say ready; sleep 60 & wait", job={"stopGrace": "1s"}))
+    stubborn = quick.submit(ledger.config("trap 'echo > /dev/null' TERM; say stubborn; while :; do sleep 1; done", job={"stopGrace": "1h"}))
+    quick.wait_for(lambda: ledger.entries("ready") and ledger.entries("stubborn"), what="their start")
+    refused = quick.run("n1", "primusctl", "kill", "--grace=8d", str(job), user="ml")
+    assert refused.returncode == 1 and "7 days" in refused.stderr
+    quick.primusctl("kill", "--grace=50s", "--reason", "one more checkpoint", str(job))
+    quick.kill9_now("n1", MASTERD)
+    assert quick.wait_job(job) == 3
+    assert ledger.entries("saved")
+    assert "killed by uid 1000: one more checkpoint" in quick.status(job)["reason"]
+    quick.primusctl("kill", str(stubborn))
+    assert quick.status(stubborn)["state"] == "STOPPING"
+    quick.primusctl("kill", "--grace=0", str(stubborn))
+    assert quick.wait_job(stubborn) == 3
