@@ -64,6 +64,7 @@ static const struct {
 } deeds[] = {
         { "Kill", "kill it" },
         { "KillWith", "kill it" },
+        { "Delete", "delete it" },
         { "Update", "change it" },
         { "Scale", "change it" },
         { "AddRole", "change it" },

@@ -42,6 +42,7 @@ const struct audit_rule audit_rules[] = {
         { "Job", "Kill", AUDIT_CHANGES, "reason" },
         { "Job", "KillWith", AUDIT_CHANGES, "options" },
         { "Job", "Succeed", AUDIT_CHANGES, "reason" },
+        { "Job", "Delete", AUDIT_CHANGES, NULL },
         { "Job", "Why", AUDIT_READS, NULL },
         { "Job", "Requeue", AUDIT_CHANGES, "reason" },
         { "Job", "Suspend", AUDIT_CHANGES, NULL },

@@ -555,6 +555,8 @@ struct store_keep {
         uint32_t newest;
 };
 void store_prune(struct store *s, const struct store_keep *keep);
+/* The same of one job that has ended, whatever is kept: an array with its elements, not an element alone. */
+void store_forget_job(struct store *s, uint32_t number);
 /* Bytes in use, as of one of the last transactions. */
 uint64_t store_bytes_used(const struct store *s);
 

@@ -379,6 +379,16 @@ def test_kill(master, job, ctl):
     assert r.returncode == 1 and "another user" in r.stderr
 
 
+def test_delete(master, job, ctl):
+    job(), job()
+    master.jobs[1].finish("FAILED")
+    r = ctl("delete", 2, 1)
+    assert r.returncode == 1 and "only what has ended" in r.stderr and r.stdout == "Job 1 is deleted\n"
+    assert list(master.jobs) == [2]
+    assert ctl("delete", 1).returncode == 1
+    assert ctl("delete").returncode == 2, "never a job that nobody named"
+
+
 def test_kill_with_its_own_grace(master, job, ctl):
     job(), job()
     assert ctl("kill", "--grace", "90s", "--reason", "enough", 1).returncode == 0

@@ -314,3 +314,35 @@ def test_kill_with_its_own_grace(quick, ledger):
     assert quick.status(stubborn)["state"] == "STOPPING"
     quick.primusctl("kill", "--grace=0", str(stubborn))
     assert quick.wait_job(stubborn) == 3
+
+
+def test_delete(quick, ledger):
+    """What has ended goes for good, over a kill of masterd, by its owner alone, and what it used counts on; what others wait for stays."""
+    def refused(job, user="ml"):
+        done = quick.run("n1", "primusctl", "delete", str(job), user=user)
+        assert done.returncode == 1, done
+        return done.stderr
+
+    def used():
+        return sum(row["attempts"] for row in quick.primusctl_json("usage", user="root"))
+
+    job = quick.submit(ledger.config("echo words; say end"))
+    runs = quick.submit(ledger.config("say runs; sleep 60"))
+    behind = quick.submit(ledger.config("true", job={"after": [f"{job}:any", f"{runs}:any"]}))
+    array = quick.submit(ledger.config("true", job={"array": "0-1"}))
+    assert quick.wait_job(job) == quick.wait_job(array) == 0
+    assert "only what has ended" in refused(runs)
+    assert f"Job {behind} is to run after job {job}" in refused(job)
+    refused(job, user="eve")
+    assert "is element 1" in refused(f"{array}[1]")
+    quick.kill(runs)
+    assert quick.wait_job(behind) == 0
+    before = used()
+    quick.primusctl("delete", str(job), str(array))
+    quick.kill9_now("n1", MASTERD)
+    quick.wait_nodes()
+    listed = [row["job"] for row in quick.primusctl_json("list", "--all", user="ml")]
+    assert runs in listed and job not in listed and array not in listed
+    assert "no job" in quick.run("n1", "primusctl", "status", str(job), user="ml").stderr.lower()
+    assert quick.run("n1", "primusctl", "status", f"{array}[1]", user="ml").returncode == 1
+    assert used() == before
