@@ -92,6 +92,7 @@ static int adopt(struct discovery *d) {
                 e->state = EXECUTOR_STOPPING;
         if (e->stop_requested) {
                 e->stop_grace = identity.grace_usec;
+                e->grace_guessed = true; /* its master says again which one was ordered */
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
         if (e->state == EXECUTOR_STOPPING && e->stop_requested)

@@ -100,7 +100,8 @@ struct executor {
         bool stop_requested, stop_local;
         bool watched; /* we have seen its whole life: no foreign stop job has escaped us */
         uint64_t stop_grace;
-        uint64_t grace_usec;                       /* the order's */
+        bool grace_guessed;  /* of the unit; an earlier agent may have been ordered another one */
+        uint64_t grace_usec; /* the order's */
         uint64_t start_max_usec, runtime_max_usec; /* 0: none */
         uint64_t epoch;                            /* of the rendezvous that its file has; 0: it has none */
         char *start_job, *stop_job;

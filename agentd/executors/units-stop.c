@@ -97,6 +97,7 @@ static int signal_unit(struct executor *e, int signal) {
 static int on_grace_over(sd_event_source *s, uint64_t usec, void *userdata) {
         struct executor *e = userdata;
 
+        e->grace_guessed = false; /* too late for another one */
         if (e->state == EXECUTOR_STOPPING && signal_unit(e, SIGKILL) < 0)
                 log_oom();
         return 0;
@@ -158,8 +159,15 @@ int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_use
         if (!e)
                 return -ENOENT;
         log_executor(e, LOG_INFO, "Stopping %s: %s", e->unit, reason);
-        if (e->state == EXECUTOR_STOPPING && e->submitted && grace_usec >= e->stop_grace)
+        if (e->state == EXECUTOR_STOPPING && e->submitted && grace_usec >= e->stop_grace) {
+                if (e->grace_guessed && grace_usec > e->stop_grace) {
+                        e->stop_grace = grace_usec;
+                        executor_limit_grace(e, grace_usec);
+                }
+                e->grace_guessed = false;
                 return 0;
+        }
+        e->grace_guessed = false;
         e->stop_grace = grace_usec;
         if (e->state == EXECUTOR_PREPARING)
                 executor_answer(e, &(struct start_result){ .error = LINK_ERROR_START,

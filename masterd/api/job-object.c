@@ -3,18 +3,25 @@
  * be seen by all; who may look into it the job says ("visible"), and its control is its owner's. */
 #include <string.h>
 
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/looking.h"
+#include "masterd/api/options.h"
 #include "masterd/api/turn.h"
 #include "masterd/caller/authorize.h"
 #include "masterd/caller/reply.h"
 #include "masterd/core/manager.h"
+#include "masterd/life/depend.h"
+#include "masterd/life/history.h"
 #include "masterd/life/lifecycle.h"
+#include "masterd/relay/logs.h"
 
 #define EVENTS_MAX 10000u
+#define GRACE_MAX_USEC (7 * 86400 * USEC_PER_SEC) /* as stopGrace */
 
 /* The job may have left memory while polkit was asked. */
 struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_error *error) {
@@ -75,22 +82,31 @@ static int list_events(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         return r;
 }
 
-/* By a person's word. what: "killed". */
+#define REASON_MAX 300
+
+/* what: "killed". Returns buf. */
+static const char *person_says(const char *what, uint32_t uid, const char *reason,
+                               char buf[static REASON_MAX]) {
+        if (*reason)
+                snprintf(buf, REASON_MAX, "%s by uid %u: %.*s", what, uid, utf8_fit(reason, 200), reason);
+        else
+                snprintf(buf, REASON_MAX, "%s by uid %u", what, uid);
+        return buf;
+}
+
+/* By a person's word. */
 static int end_job(struct manager *m, struct job *j, sd_bus_message *call, uint32_t uid,
                    enum job_event verdict, const char *what) {
         sd_bus_message *reply = NULL;
         const char *reason;
-        char text[300];
+        char text[REASON_MAX];
         int r = sd_bus_message_read_basic(call, 's', &reason);
 
         if (r >= 0)
                 r = sd_bus_message_new_method_return(call, &reply);
         if (r < 0)
                 return r;
-        if (*reason)
-                snprintf(text, sizeof(text), "%s by uid %u: %.*s", what, uid, utf8_fit(reason, 200), reason);
-        else
-                snprintf(text, sizeof(text), "%s by uid %u", what, uid);
+        (void)person_says(what, uid, reason, text);
         lifecycle_stop_job(m, j, verdict, text);
         return manager_reply_later(m, reply);
 }
@@ -100,6 +116,43 @@ static int kill_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
         struct job *j = api_job_or_error(m, call, error);
 
         return j ? end_job(m, j, call, uid, JOB_EVENT_KILLED, "killed") : API_JOB_GONE;
+}
+
+struct kill_options {
+        const char *reason;
+        uint64_t grace_usec; /* UINT64_MAX: the job's own */
+};
+
+static const struct call_option kill_options[] = {
+        { "reason", 's', offsetof(struct kill_options, reason), NULL },
+        { "grace", 't', offsetof(struct kill_options, grace_usec), NULL },
+        { NULL },
+};
+
+static int kill_job_with(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        struct kill_options o = { .reason = "", .grace_usec = UINT64_MAX };
+        sd_bus_message *reply = NULL;
+        char text[REASON_MAX];
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = options_read(call, "KillWith", "option", kill_options, &o, error);
+        if (r < 0)
+                return r;
+        if (o.grace_usec != UINT64_MAX && o.grace_usec > GRACE_MAX_USEC)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "grace: at most 7 days");
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r < 0)
+                return r;
+        (void)person_says("killed", uid, o.reason, text);
+        if (o.grace_usec == UINT64_MAX)
+                lifecycle_stop_job(m, j, JOB_EVENT_KILLED, text);
+        else
+                lifecycle_kill_job(m, j, o.grace_usec, text);
+        return manager_reply_later(m, reply);
 }
 
 static int succeed_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
@@ -126,6 +179,62 @@ static int succeed_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         return end_job(m, j, call, uid, JOB_EVENT_SUCCEEDED, "called a success");
 }
 
+static void run_forget_logs(struct manager *m, void *data) {
+        uint32_t *number = data;
+
+        logs_forget(m, *number);
+        free(number);
+}
+
+static int delete_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        sd_bus_message *reply = NULL;
+        uint32_t waiting, *number;
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        if (j->element.array > 0)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Job %u is element %u of array %u, and is deleted with it: delete %u when all of it has "
+                        "ended",
+                        j->number, j->element.index, j->element.array, j->element.array);
+        if (!job_state_ended(j->state))
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Job %u is %s: only what has ended can be deleted (primusctl kill %u "
+                        "ends it)",
+                        j->number, job_state_to_string(j->state), j->number);
+        if (logs_awaited(m, j))
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "The last words of job %u are still on their way: delete it in some "
+                                         "seconds",
+                                         j->number);
+        waiting = depend_waiting(m, j->number);
+        if (waiting > 0)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Job %u is to run after job %u, and has not begun: delete job %u when "
+                        "it has, or kill %u",
+                        waiting, j->number, j->number, waiting);
+        number = malloc(sizeof(*number));
+        if (!number)
+                return -ENOMEM;
+        *number = j->number;
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r < 0) {
+                free(number);
+                return r;
+        }
+        log_full(LOG_INFO, 0, &(struct log_fields){ .job = j->number }, "Job %u is deleted by uid %u",
+                 j->number, uid);
+        history_delete(m, j);
+        (void)manager_effect(m, run_forget_logs, number); /* else the next pruning finds them */
+        return manager_reply_later(m, reply);
+}
+
 #define LOOK(name, work)                                                                                     \
         static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \
                 return api_look(userdata, call, work, NULL, error);                                          \
@@ -148,7 +257,9 @@ static int on_get_config(sd_bus_message *call, void *userdata, sd_bus_error *err
 }
 
 ENTRY(on_kill, kill_job)
+ENTRY(on_kill_with, kill_job_with)
 ENTRY(on_succeed, succeed_job)
+ENTRY(on_delete, delete_job)
 ENTRY(on_suspend, api_suspend)
 ENTRY(on_suspend_as, api_suspend_as)
 ENTRY(on_resume, api_resume)
@@ -221,7 +332,11 @@ const sd_bus_vtable api_job_vtable[] = {
                 SD_BUS_RESULT("ay", data, "ay", next, "b", end), on_read_log, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Kill", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_kill,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("KillWith", SD_BUS_ARGS("a{sv}", options), SD_BUS_NO_RESULT, on_kill_with,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Succeed", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_succeed,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Delete", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_delete,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Why", SD_BUS_NO_ARGS, SD_BUS_RESULT("a{sv}", why), on_why,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

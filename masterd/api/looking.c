@@ -63,6 +63,8 @@ static const struct {
         const char *member, *what;
 } deeds[] = {
         { "Kill", "kill it" },
+        { "KillWith", "kill it" },
+        { "Delete", "delete it" },
         { "Update", "change it" },
         { "Scale", "change it" },
         { "AddRole", "change it" },

@@ -82,7 +82,8 @@ static int refuse_unsent(struct manager *m, sd_bus_error *error) {
 
 /* What makes room when memory is short. */
 static bool frees(sd_bus_message *call) {
-        return sd_bus_message_is_method_call(call, MASTER_JOB, "Kill") > 0;
+        return sd_bus_message_is_method_call(call, MASTER_JOB, "Kill") > 0 ||
+               sd_bus_message_is_method_call(call, MASTER_JOB, "KillWith") > 0;
 }
 
 /* ---- the turn ---- */

@@ -91,7 +91,8 @@ static int join_env(const struct job *j, struct store_bytes *ret) {
         row(held.since_real, held_real) \
         row(held.froze_real, froze_real) \
         row(held.by, held_by) \
-        row(held.mode, held_mode)
+        row(held.mode, held_mode) \
+        row(kill_grace, kill_grace)
 // clang-format on
 
 #define OF_JOB(field, kept) ret->kept = (__typeof__(ret->kept))j->field;

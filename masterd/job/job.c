@@ -388,8 +388,12 @@ bool job_all_up(const struct job *j) {
         return true;
 }
 
+uint64_t job_grace(const struct job *j) {
+        return j->kill_grace > 0 ? j->kill_grace - 1 : j->spec->stop_grace_usec;
+}
+
 uint64_t executor_grace(const struct executor *e) {
-        uint64_t grace = e->job->spec->stop_grace_usec;
+        uint64_t grace = job_grace(e->job);
 
         return e->job->state == JOB_STOPPING || !e->node ? grace : holds_grace(e->node->holds, grace);
 }

@@ -135,6 +135,7 @@ struct job {
 
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
         enum job_event verdict; /* while STOPPING: what it ends as (SUCCEEDED, FAILED, KILLED or REQUEUE) */
+        uint64_t kill_grace; /* while STOPPING: the grace that a kill asked for, in usec, + 1; 0: its own */
         sd_event_source *grace_timer;
 
         struct job_health *health; /* masterd/watch/healing.h; NULL: nothing was seen of it yet */
@@ -169,6 +170,8 @@ struct scope *executor_scope(const struct executor *e);
 /* How long one that is being stopped gets between the signals: its job's word, or less where its host drains.
  */
 uint64_t executor_grace(const struct executor *e);
+/* The same for a job that is stopped as a whole: what a kill asked for, else what its configuration says. */
+uint64_t job_grace(const struct job *j);
 /* Bytes it may hold; 0: no limit. */
 static inline uint64_t executor_memory(const struct executor *e) {
         uint64_t memory = executor_role(e)->memory;

@@ -340,7 +340,9 @@ void arrays_stop(struct manager *m, struct job *j, const char *reason) {
                 struct job *e = j->array->states[i] == ELEMENT_WAITS || j->array->states[i] == ELEMENT_RUNS
                                         ? manager_job(m, j->array->jobs[i])
                                         : NULL;
-                if (e)
+                if (e && j->kill_grace > 0)
+                        lifecycle_kill_job(m, e, j->kill_grace - 1, text);
+                else if (e)
                         lifecycle_stop_job(m, e, JOB_EVENT_KILLED, text);
         }
 }
@@ -388,6 +390,7 @@ int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
         n = array_again(j->array);
         j->array_since = store_next_job(m->store); /* stays unused */
         j->ended_real = 0;
+        j->kill_grace = 0;
         j->attempt++;
         j->attempt_real = now_real();
         (void)text_set(&j->first_error, NULL);

@@ -141,6 +141,17 @@ static void forget(struct manager *m, struct job *j) {
         }
 }
 
+uint32_t depend_waiting(struct manager *m, uint32_t number) {
+        struct job *j, *next;
+        uint32_t found = 0;
+
+        HASH_ITER (hh, m->jobs.by_number, j, next)
+                for (uint32_t i = 0; i < j->depend.n_after && depend_holds_back(j); i++)
+                        if (j->depend.after[i].job == number && (found == 0 || j->number < found))
+                                found = j->number;
+        return found;
+}
+
 void depend_free(struct manager *m) {
         struct dependents *d, *next;
 

@@ -27,4 +27,7 @@ bool depend_holds_back(const struct job *j);
 void depend_job_changed(struct manager *m, struct job *j);
 void depend_job_ended(struct manager *m, struct job *j);
 
+/* The lowest number of a job that is held back and names that one, or an element of it; 0: none. */
+uint32_t depend_waiting(struct manager *m, uint32_t number);
+
 void depend_free(struct manager *m);

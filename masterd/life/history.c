@@ -24,15 +24,18 @@ static void let_go(struct manager *m, struct job *j) {
         m->life->ended_bytes -= j->bytes;
 }
 
+static void drop_ended(struct manager *m, struct job *j) {
+        let_go(m, j);
+        HASH_DEL(m->jobs.by_number, j);
+        revive_job_free(j);
+}
+
 static void evict(struct manager *m) {
         while (m->life->ended &&
                (m->life->n_ended > HISTORY_JOBS ||
                 ((m->life->n_ended_executors > HISTORY_EXECUTORS || m->life->ended_bytes > HISTORY_BYTES) &&
                  m->life->n_ended > 1))) {
-                struct job *j = m->life->ended;
-                let_go(m, j);
-                HASH_DEL(m->jobs.by_number, j);
-                revive_job_free(j);
+                drop_ended(m, m->life->ended);
         }
 }
 
@@ -63,13 +66,28 @@ void history_job_again(struct manager *m, struct job *j) {
         m->jobs.n_active++;
 }
 
+void history_delete(struct manager *m, struct job *j) {
+        struct job *e, *next;
+
+        store_forget_job(m->store, j->number);
+        manager_touch(m);
+        m->life->n_deleted++;
+        DL_FOREACH_SAFE2 (m->life->ended, e, next, ended_next)
+                if (e->element.array == j->number)
+                        drop_ended(m, e);
+        drop_ended(m, j);
+}
+
 struct request {
         struct manager *manager;
         struct job *job;
         uint32_t number;
+        uint64_t n_deleted; /* when it was asked */
         history_handler handler;
         void *userdata;
 };
+
+static int ask_store(struct request *q);
 
 /* What is left of its data. */
 static void on_state(void *userdata, int error, const struct data_state_record *states, size_t n) {
@@ -77,7 +95,14 @@ static void on_state(void *userdata, int error, const struct data_state_record *
         struct manager *m = q->manager;
         struct job *j = q->job, *known = manager_job(m, q->number);
 
-        if (known) { /* two asked at the same time */
+        if (!known && error >= 0 && q->n_deleted != m->life->n_deleted) {
+                /* It may be one that was deleted meanwhile; the store answers behind that. */
+                revive_job_free(TAKE_PTR(q->job));
+                error = ask_store(q);
+                if (error >= 0)
+                        return;
+                j = NULL;
+        } else if (known) { /* two asked at the same time */
                 revive_job_free(j);
                 j = known;
         } else {
@@ -157,6 +182,11 @@ static void on_job(void *userdata, int error, const struct job_record *jobs, siz
         }
 }
 
+static int ask_store(struct request *q) {
+        q->n_deleted = q->manager->life->n_deleted;
+        return store_query_job(q->manager->store, q->number, on_job, q);
+}
+
 int history_get(struct manager *m, uint32_t number, history_handler handler, void *userdata) {
         struct job *j = manager_job(m, number);
         struct request *q;
@@ -169,8 +199,8 @@ int history_get(struct manager *m, uint32_t number, history_handler handler, voi
         q = calloc(1, sizeof(*q));
         if (!q)
                 return -ENOMEM;
-        *q = (struct request){ m, NULL, number, handler, userdata };
-        r = store_query_job(m->store, number, on_job, q);
+        *q = (struct request){ .manager = m, .number = number, .handler = handler, .userdata = userdata };
+        r = ask_store(q);
         if (r < 0)
                 free(q);
         return r;

@@ -14,6 +14,9 @@ struct manager;
 void history_job_ended(struct manager *m, struct job *j);
 /* A job that had ended is active again. */
 void history_job_again(struct manager *m, struct job *j);
+/* Forgets a job that has ended and is no element, in memory and in the store, with the elements of an array;
+ * its savepoints stay, and what it used counts on. Frees j. */
+void history_delete(struct manager *m, struct job *j);
 
 /* Calls back with the job (NULL: there is none of that number, or error < 0), at once when it is in memory.
  */

@@ -9,6 +9,7 @@ struct life {
         struct job *ended; /* history.c: finished jobs that are in memory still, oldest first */
         uint32_t n_ended, n_ended_executors;
         uint64_t ended_bytes;
+        uint64_t n_deleted; /* history.c: what was read from the store before may be of one of these */
         struct dependents *dependents; /* depend.c: by the job that is waited for */
         struct job *settling; /* depend.c: have ended, and those that wait for them are not told yet */
         struct job **settling_end;

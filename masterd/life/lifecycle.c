@@ -200,6 +200,33 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 finish_job(m, j);
 }
 
+/* Those that are being stopped already hear of it again: a second order may shorten their grace. */
+static void hurry(struct manager *m, struct executor *e) {
+        if (e->state == EXECUTOR_STOPPING && e->orders.stopped)
+                (void)orders_stop_later(m, e);
+}
+
+void lifecycle_kill_job(struct manager *m, struct job *j, uint64_t grace_usec, const char *reason) {
+        bool stopping = j->state == JOB_STOPPING, shorter = grace_usec < job_grace(j);
+        struct executor *e;
+
+        if (job_state_ended(j->state) || (stopping && !shorter)) {
+                lifecycle_stop_job(m, j, JOB_EVENT_KILLED, reason);
+                return;
+        }
+        j->kill_grace = grace_usec + 1;
+        if (stopping) {
+                lifecycle_job_changed(m, j);
+                arrays_stop(m, j, reason);
+        }
+        for (uint32_t i = 0; shorter && i < j->n_executors; i++)
+                hurry(m, j->executors[i]);
+        DL_FOREACH2 (j->leavers.list, e, leaver.next)
+                if (shorter)
+                        hurry(m, e);
+        lifecycle_stop_job(m, j, JOB_EVENT_KILLED, reason);
+}
+
 void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason) {
         bool again = j->attempt - j->requeue.n < j->spec->max_app_attempts;
 

@@ -18,6 +18,10 @@ void lifecycle_executor_changed(struct manager *m, struct executor *e);
  * No effect when it has ended or a stop is under way, except that a kill or a failure overrides a requeue. */
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason)
         __attribute__((nonnull));
+/* Kills it with that time between the signals, whatever its configuration says. Of one that is being stopped
+ * already the time gets shorter, never longer. */
+void lifecycle_kill_job(struct manager *m, struct job *j, uint64_t grace_usec, const char *reason)
+        __attribute__((nonnull));
 /* Stops an executor (why: static text, for its agent: it is kept); it counts as nothing but what e->end.fate
  * says. One that waits for a place will not get one. No effect on one that is being stopped. */
 void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why);

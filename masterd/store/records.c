@@ -348,6 +348,10 @@ static const struct field prune_fields[] = {
         " AND number NOT IN (SELECT number FROM job WHERE array = 0 ORDER BY number DESC LIMIT ?2)"          \
         " ORDER BY number LIMIT 200"
 
+/* That one, when it has ended; an element goes with its array. */
+#define DOOM_ONE                                                                                             \
+        "INSERT INTO temp.doomed SELECT number FROM job WHERE number = ?1 AND ended > 0 AND array = 0"
+
 /* Where the database has more than ?4 bytes in use: of the owner whose ended jobs take most, so that nobody's
  * history gives way to another's, the oldest until it is enough, 32 MiB at a time. Not those that ended
  * within the last minute, of which something may still be recorded. */
@@ -361,6 +365,30 @@ static const struct field prune_fields[] = {
         "   AND owner = (SELECT owner FROM " OVER "    GROUP BY owner ORDER BY sum(4096 + " BODY_SIZE        \
         ") DESC LIMIT 1)))"                                                                                  \
         " WHERE before < min(" STORE_BYTES_USED " - ?4, 33554432) ORDER BY number LIMIT 1000"
+
+/* All of those jobs but their savepoints. Run again, it finds nothing more to add. */
+#define FORGET_DOOMED                                                                                        \
+        "INSERT INTO usage(day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"                    \
+        " gpu_held, attempts, unmeasured, gpu_used, gpu_measured)"                                           \
+        " SELECT day, owner, pool, 0, '', sum(cpu_held), sum(cpu_used), sum(memory_held),"                   \
+        " sum(gpu_held), sum(attempts), sum(unmeasured), sum(gpu_used),"                                     \
+        " sum(gpu_measured) FROM usage WHERE job "                                                           \
+        "IN " PRUNED_WHOLE " GROUP BY day, owner, pool ON CONFLICT DO UPDATE SET"                            \
+        " cpu_held = cpu_held + excluded.cpu_held, cpu_used = cpu_used + excluded.cpu_used,"                 \
+        " memory_held = memory_held + excluded.memory_held,"                                                 \
+        " gpu_held = gpu_held + excluded.gpu_held, attempts = attempts + excluded.attempts,"                 \
+        " unmeasured = unmeasured + excluded.unmeasured, gpu_used = gpu_used + "                             \
+        "excluded.gpu_used,"                                                                                 \
+        " gpu_measured = gpu_measured + excluded.gpu_measured",                                              \
+                "DELETE FROM usage WHERE job IN " PRUNED_WHOLE,                                              \
+                "DELETE FROM job_body WHERE number IN " PRUNED, "DELETE FROM executor WHERE job IN " PRUNED, \
+                "DELETE FROM event WHERE job IN " PRUNED, "DELETE FROM source WHERE job IN " PRUNED,         \
+                "DELETE FROM task WHERE job IN " PRUNED, "DELETE FROM secret WHERE job IN " PRUNED,          \
+                "DELETE FROM file WHERE job IN " PRUNED, "DELETE FROM block WHERE job IN " PRUNED,           \
+                "DELETE FROM data WHERE job IN " PRUNED, "DELETE FROM scope WHERE job IN " PRUNED,           \
+                "DELETE FROM change WHERE job IN " PRUNED, "DELETE FROM change_cut WHERE job IN " PRUNED,    \
+                "DELETE FROM job_avoid WHERE job IN " PRUNED, "DELETE FROM verdict WHERE job IN " PRUNED,    \
+                "DELETE FROM job WHERE number IN " PRUNED
 
 const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_JOB] = { sizeof(struct job_record),
@@ -560,30 +588,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PRUNE] = { sizeof(struct prune_row),
                        prune_fields,
                        { "DELETE FROM revoked WHERE not_after < ?3", "DELETE FROM token WHERE expires < ?3",
-                         "DELETE FROM temp.doomed", DOOM_OLD, DOOM_LARGE,
-                         /* Run again, it finds nothing more to add. */
-                         "INSERT INTO usage(day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"
-                         " gpu_held, attempts, unmeasured, gpu_used, gpu_measured)"
-                         " SELECT day, owner, pool, 0, '', sum(cpu_held), sum(cpu_used), sum(memory_held),"
-                         " sum(gpu_held), sum(attempts), sum(unmeasured), sum(gpu_used),"
-                         " sum(gpu_measured) FROM usage WHERE job "
-                         "IN " PRUNED_WHOLE " GROUP BY day, owner, pool ON CONFLICT DO UPDATE SET"
-                         " cpu_held = cpu_held + excluded.cpu_held, cpu_used = cpu_used + excluded.cpu_used,"
-                         " memory_held = memory_held + excluded.memory_held,"
-                         " gpu_held = gpu_held + excluded.gpu_held, attempts = attempts + excluded.attempts,"
-                         " unmeasured = unmeasured + excluded.unmeasured, gpu_used = gpu_used + "
-                         "excluded.gpu_used,"
-                         " gpu_measured = gpu_measured + excluded.gpu_measured",
-                         "DELETE FROM usage WHERE job IN " PRUNED_WHOLE,
-                         "DELETE FROM job_body WHERE number IN " PRUNED,
-                         "DELETE FROM executor WHERE job IN " PRUNED,
-                         "DELETE FROM event WHERE job IN " PRUNED, "DELETE FROM source WHERE job IN " PRUNED,
-                         "DELETE FROM task WHERE job IN " PRUNED, "DELETE FROM secret WHERE job IN " PRUNED,
-                         "DELETE FROM file WHERE job IN " PRUNED, "DELETE FROM block WHERE job IN " PRUNED,
-                         "DELETE FROM data WHERE job IN " PRUNED, "DELETE FROM scope WHERE job IN " PRUNED,
-                         "DELETE FROM change WHERE job IN " PRUNED,
-                         "DELETE FROM change_cut WHERE job IN " PRUNED,
-                         "DELETE FROM job_avoid WHERE job IN " PRUNED,
-                         "DELETE FROM verdict WHERE job IN " PRUNED,
-                         "DELETE FROM job WHERE number IN " PRUNED } },
+                         "DELETE FROM temp.doomed", DOOM_OLD, DOOM_LARGE, FORGET_DOOMED } },
+        [OP_FORGET_JOB] = { sizeof(struct key_row),
+                            key_job_fields,
+                            { "DELETE FROM temp.doomed", DOOM_ONE, FORGET_DOOMED } },
 };

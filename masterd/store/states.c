@@ -34,6 +34,7 @@ const struct codec_field job_state_codec[] = {
         JOB(U64, 26, froze_real),
         JOB(U32, 27, held_by),
         JOB(U8, 28, held_mode),
+        JOB(U64, 29, kill_grace), /* usec + 1 */
         {},
 };
 

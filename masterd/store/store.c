@@ -459,6 +459,10 @@ void store_prune(struct store *s, const struct store_keep *keep) {
                                  MIN(keep->bytes, (uint64_t)INT64_MAX) });
 }
 
+void store_forget_job(struct store *s, uint32_t number) {
+        put(s, OP_FORGET_JOB, &(struct key_row){ .job = number });
+}
+
 uint64_t store_bytes_used(const struct store *s) {
         return atomic_load(&s->used);
 }

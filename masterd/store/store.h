@@ -69,6 +69,7 @@ struct job_state_record {
         uint8_t held_mode; /* masterd/life/suspension.h */
         uint32_t held_by;
         uint64_t held_real, froze_real;
+        uint64_t kill_grace;
 };
 
 struct job_record {
@@ -554,6 +555,8 @@ struct store_keep {
         uint32_t newest;
 };
 void store_prune(struct store *s, const struct store_keep *keep);
+/* The same of one job that has ended, whatever is kept: an array with its elements, not an element alone. */
+void store_forget_job(struct store *s, uint32_t number);
 /* Bytes in use, as of one of the last transactions. */
 uint64_t store_bytes_used(const struct store *s);
 

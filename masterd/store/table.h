@@ -90,6 +90,7 @@ enum op_kind {
         OP_DELETE_NODE,
         OP_DELETE_TOKEN,
         OP_PRUNE,
+        OP_FORGET_JOB,
         _OP_MAX,
 };
 

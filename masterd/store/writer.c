@@ -58,7 +58,8 @@ static int write_items(struct store *s, const struct item *first) {
 
         for (const struct item *i = first; i && r >= 0; i = i->next)
                 for (const struct op *o = i->first; o && r >= 0; o = o->next) {
-                        private = private || o->kind == OP_DELETE_SECRETS || o->kind == OP_DELETE_JOB;
+                        private = private || o->kind == OP_DELETE_SECRETS || o->kind == OP_DELETE_JOB ||
+                                  o->kind == OP_FORGET_JOB;
                         s->unmeasured += o->kind == OP_PRUNE ? MEASURE_BYTES : o->size;
                         r = write_op(s, o);
                 }

@@ -433,6 +433,16 @@ class FakeMaster:
         threading.Thread(target=job.finish, args=("KILLED", "killed by its owner"), daemon=True).start()
         return "", ()
 
+    def do_KillWith(self, job, options):
+        job.kill_grace = options.get("grace", ("t", None))[1]
+        return self.do_Kill(job, options.get("reason", ("s", ""))[1])
+
+    def do_Delete(self, job):
+        if job.state_now not in ("SUCCEEDED", "FAILED", "KILLED"):
+            raise Refuse("org.primus.Error.Refused", f"Job {job.number} is {job.state_now}: only what has ended can be deleted")
+        del self.jobs[job.number]
+        return "", ()
+
     def _read_log(self, job, message):
         role, index, attempt, cursor, wait, options = message.body
         job.reads += 1

@@ -379,6 +379,27 @@ def test_kill(master, job, ctl):
     assert r.returncode == 1 and "another user" in r.stderr
 
 
+def test_delete(master, job, ctl):
+    job(), job()
+    master.jobs[1].finish("FAILED")
+    r = ctl("delete", 2, 1)
+    assert r.returncode == 1 and "only what has ended" in r.stderr and r.stdout == "Job 1 is deleted\n"
+    assert list(master.jobs) == [2]
+    assert ctl("delete", 1).returncode == 1
+    assert ctl("delete").returncode == 2, "never a job that nobody named"
+
+
+def test_kill_with_its_own_grace(master, job, ctl):
+    job(), job()
+    assert ctl("kill", "--grace", "90s", "--reason", "enough", 1).returncode == 0
+    assert (master.jobs[1].killed, master.jobs[1].kill_grace) == ("enough", 90_000_000)
+    assert ctl("kill", "--grace=0", 2).returncode == 0 and master.jobs[2].kill_grace == 0
+    for wrong in ("soon", "-1s", ""):
+        r = ctl("kill", f"--grace={wrong}", 1)
+        assert r.returncode == 2 and "--grace" in r.stderr, wrong
+    assert ctl("succeed", "--grace=1s", 1).returncode == 2, "it is kill's alone"
+
+
 def test_nodes(master, ctl):
     master.nodes = [("n1", "READY", "10.99.0.11", 2.0, 1.5, 8 << 30, 6 << 30, 1, 0, 3, now(), {"limits": ("b", True), "takenOver": ("t", now() - 7200_000_000)}),
                     ("n3", "READY", "10.99.0.13", 2.0, 1.5, 8 << 30, 6 << 30, 0, 0, 3, now(), {"limits": ("b", True), "takenOver": ("t", now() - 8 * 86400_000_000)}),

@@ -14,7 +14,7 @@ OPEN = {"Manager": {"Submit", "ListJobs", "GetJob", "GetElement", "Usage", "List
                     "ListSavepoints"},
         "Job": set(), "Node": {"Describe"}}
 CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},
-          "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "Succeed", "Why", "Requeue", "Suspend", "Resume",
+          "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "KillWith", "Delete", "Succeed", "Why", "Requeue", "Suspend", "Resume",
                   "SuspendAs", "OpenArtifacts", "ListTasks", "RetryTask", "SkipTask", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
                   "WriteSession", "ResizeSession", "CloseSession", "Rerun", "Replace", "Update", "Scale", "AddRole", "RemoveRole", "RestartRole"},
           "Node": {"DeclareDead", "Cordon", "Uncordon", "Drain", "SetLabels", "SetMaintenance", "CancelMaintenance"}}

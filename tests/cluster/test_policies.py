@@ -296,3 +296,53 @@ def test_succeed(quick, ledger):
     assert f"{array}[1]" in refused(array)
     quick.primusctl("succeed", f"{array}[0]", f"{array}[1]")
     assert quick.wait_job(array) == 0
+
+
+def test_kill_with_its_own_grace(quick, ledger):
+    """Longer than the job's: kept over a kill of masterd. Shorter, also for what is being stopped already. Never longer than a week."""
+    job = quick.submit(ledger.config("trap 'say term; sleep 4; say saved; exit' TERM; say ready; sleep 60 & wait", job={"stopGrace": "1s"}))
+    stubborn = quick.submit(ledger.config("trap 'echo > /dev/null' TERM; say stubborn; while :; do sleep 1; done", job={"stopGrace": "1h"}))
+    quick.wait_for(lambda: ledger.entries("ready") and ledger.entries("stubborn"), what="their start")
+    refused = quick.run("n1", "primusctl", "kill", "--grace=8d", str(job), user="ml")
+    assert refused.returncode == 1 and "7 days" in refused.stderr
+    quick.primusctl("kill", "--grace=50s", "--reason", "one more checkpoint", str(job))
+    quick.kill9_now("n1", MASTERD)
+    assert quick.wait_job(job) == 3
+    assert ledger.entries("saved")
+    assert "killed by uid 1000: one more checkpoint" in quick.status(job)["reason"]
+    quick.primusctl("kill", str(stubborn))
+    assert quick.status(stubborn)["state"] == "STOPPING"
+    quick.primusctl("kill", "--grace=0", str(stubborn))
+    assert quick.wait_job(stubborn) == 3
+
+
+def test_delete(quick, ledger):
+    """What has ended goes for good, over a kill of masterd, by its owner alone, and what it used counts on; what others wait for stays."""
+    def refused(job, user="ml"):
+        done = quick.run("n1", "primusctl", "delete", str(job), user=user)
+        assert done.returncode == 1, done
+        return done.stderr
+
+    def used():
+        return sum(row["attempts"] for row in quick.primusctl_json("usage", user="root"))
+
+    job = quick.submit(ledger.config("echo words; say end"))
+    runs = quick.submit(ledger.config("say runs; sleep 60"))
+    behind = quick.submit(ledger.config("true", job={"after": [f"{job}:any", f"{runs}:any"]}))
+    array = quick.submit(ledger.config("true", job={"array": "0-1"}))
+    assert quick.wait_job(job) == quick.wait_job(array) == 0
+    assert "only what has ended" in refused(runs)
+    assert f"Job {behind} is to run after job {job}" in refused(job)
+    refused(job, user="eve")
+    assert "is element 1" in refused(f"{array}[1]")
+    quick.kill(runs)
+    assert quick.wait_job(behind) == 0
+    before = used()
+    quick.primusctl("delete", str(job), str(array))
+    quick.kill9_now("n1", MASTERD)
+    quick.wait_nodes()
+    listed = [row["job"] for row in quick.primusctl_json("list", "--all", user="ml")]
+    assert runs in listed and job not in listed and array not in listed
+    assert "no job" in quick.run("n1", "primusctl", "status", str(job), user="ml").stderr.lower()
+    assert quick.run("n1", "primusctl", "status", f"{array}[1]", user="ml").returncode == 1
+    assert used() == before

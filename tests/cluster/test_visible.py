@@ -18,7 +18,7 @@ LOOKS = (["status"], ["events"], ["logs"], ["why"], ["config"], ["data"], ["top"
 CALLS = (("GetStatus",), ("GetConfig",), ("ListExecutors", "b", "true"), ("ListEvents", "t", "0"), ("Why",), ("Telemetry", "a{sv}", "0"),
          ("ListTasks", "ta{sv}", "0", "0"), ("ReadLog", "suuayta{sv}", "worker", "0", "0", "0", "0", "0"))
 NO_DATA = "is not fed with data"
-CONTROLS = {"Kill": ("s", "x"), "Succeed": ("s", "x"), "Suspend": (), "SuspendAs": ("s", "stop"), "Resume": (), "Requeue": ("s", "x"),
+CONTROLS = {"Kill": ("s", "x"), "KillWith": ("a{sv}", "0"), "Delete": (), "Succeed": ("s", "x"), "Suspend": (), "SuspendAs": ("s", "stop"), "Resume": (), "Requeue": ("s", "x"),
             "Update": ("ta{sv}", "0", "1", "visible", "s", "all"), "Scale": ("ta{sx}", "0", "1", "worker", "2"), "AddRole": ("ts", "0", "{}"),
             "RemoveRole": ("ts", "0", "worker"), "RestartRole": ("siu", "worker", "0", "0"), "RetryTask": ("t", "0"), "SkipTask": ("t", "0"),
             "CreateSavepoint": ("sa{sv}", "mine", "0"), "OpenSession": ("suaaya{sv}", "worker", "0", "1", "2", "105", "100", "0"),

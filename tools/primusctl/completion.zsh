@@ -124,7 +124,7 @@ _primusctl() {
                 _files
                 ;;
         status | events | get | why | rerun) ((${#args} == 0)) && __primusctl_offer job $(__primusctl_jobs -a) ;;
-        wait | kill | succeed | suspend | resume | requeue) __primusctl_offer job $(__primusctl_jobs) ;;
+        wait | kill | succeed | delete | suspend | resume | requeue) __primusctl_offer job $(__primusctl_jobs) ;;
         update) ((${#args} == 0)) && __primusctl_offer job $(__primusctl_jobs) ;;
         role)
                 case ${#args}:${args[1]} in

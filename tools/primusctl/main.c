@@ -28,6 +28,7 @@ static const struct {
         { NULL, &why_command },
         { "Steer", &kill_command },
         { NULL, &succeed_command },
+        { NULL, &delete_command },
         { NULL, &requeue_command },
         { NULL, &suspend_command },
         { NULL, &resume_command },

@@ -5,10 +5,10 @@
 #include "tools/primusctl/cli/options.h"
 
 extern const struct command submit_command, run_command, list_command, status_command, wait_command,
-        logs_command, kill_command, succeed_command, events_command, nodes_command, node_command,
-        validate_command, config_command, token_command, join_command, data_command, savepoint_command,
-        suspend_command, resume_command, rerun_command, top_command, usage_command, why_command,
-        replace_command;
+        logs_command, kill_command, succeed_command, delete_command, events_command, nodes_command,
+        node_command, validate_command, config_command, token_command, join_command, data_command,
+        savepoint_command, suspend_command, resume_command, rerun_command, top_command, usage_command,
+        why_command, replace_command;
 extern const struct command queue_command, pools_command, requeue_command;
 extern const struct command stacks_command, trace_command;
 extern const struct command doctor_command;

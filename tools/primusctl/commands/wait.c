@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "lib/base/parse.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/bus/watch.h"
 #include "tools/primusctl/cli/commands.h"
@@ -95,11 +96,33 @@ const struct command wait_command = {
 };
 
 struct kill_options {
-        const char *reason;
+        const char *reason, *grace;
+        uint64_t grace_usec; /* with grace */
 };
 
+/* Kill is what a masterd of before --grace knows. */
+static int ask_kill(struct cli *c, const struct job_ref *job, const struct kill_options *o,
+                    sd_bus_message **ret) {
+        const char *reason = o->reason ?: "";
+        sd_bus_message *m = NULL;
+        int r = cli_job_call(c, job, o->grace ? "KillWith" : "Kill", &m);
+
+        if (r)
+                return r;
+        if (o->grace)
+                r = sd_bus_message_append(m, "a{sv}", 2, "reason", "s", reason, "grace", "t", o->grace_usec);
+        else
+                r = sd_bus_message_append(m, "s", reason);
+        if (r < 0) {
+                sd_bus_message_unref(m);
+                return cli_usage(c, "'%s' is not valid UTF-8", reason);
+        }
+        *ret = m;
+        return CLI_OK;
+}
+
 /* Of a job that has ended masterd has nothing against it, since what is wanted holds already: no failure. */
-static int kill_one(struct cli *c, const char *text, const char *reason) {
+static int kill_one(struct cli *c, const char *text, const struct kill_options *o) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(job_properties_done) struct job_properties p = { 0 };
         struct job_ref job;
@@ -108,9 +131,7 @@ static int kill_one(struct cli *c, const char *text, const char *reason) {
         if (!r)
                 r = ask_properties(c, &job, &p);
         if (!r)
-                r = cli_job_call(c, &job, "Kill", &m);
-        if (!r && sd_bus_message_append(m, "s", reason) < 0)
-                r = cli_usage(c, "'%s' is not valid UTF-8", reason);
+                r = ask_kill(c, &job, o, &m);
         if (!r)
                 r = cli_call(c, m, &job, &reply);
         if (!r && !c->json && job_state_exit(p.state) < 0)
@@ -124,8 +145,10 @@ static int kill_run(struct cli *c, void *options, char **args, size_t n) {
         struct kill_options *o = options;
         int worst = CLI_OK;
 
+        if (o->grace && parse_duration(o->grace, &o->grace_usec) < 0)
+                return cli_usage(c, "--grace: expected a duration like 30s, not '%s'", o->grace);
         for (size_t i = 0; i < n; i++) {
-                int r = kill_one(c, args[i], o->reason ?: "");
+                int r = kill_one(c, args[i], o);
 
                 if (r == CLI_UNREACHABLE || r == CLI_USAGE)
                         return r;
@@ -140,18 +163,31 @@ static int succeed_run(struct cli *c, void *options, char **args, size_t n) {
         return cli_each_job(c, args, n, "Succeed", o->reason ?: "", "ends as a success");
 }
 
+#define REASON                                                                                               \
+        { "reason", 0, "TEXT", option_string, offsetof(struct kill_options, reason), "for the job's events" }
+
 static const struct cli_option kill_options[] = {
-        { "reason", 0, "TEXT", option_string, offsetof(struct kill_options, reason), "for the job's events" },
+        REASON,
+        { "grace", 0, "TIME", option_string, offsetof(struct kill_options, grace),
+          "between SIGTERM and SIGKILL, instead of the job's own" },
+        { 0 },
+};
+
+static const struct cli_option succeed_options[] = {
+        REASON,
         { 0 },
 };
 
 const struct command kill_command = {
         .name = "kill",
-        .arguments = "[--reason=TEXT] JOB...",
+        .arguments = "[--reason=TEXT] [--grace=TIME] JOB...",
         .help = "Stop jobs for good",
-        .details = "The executors get SIGTERM, and SIGKILL when their grace is over. An array is stopped as "
-                   "a whole. Of a job\n"
-                   "that has ended already it says how, which is no failure.",
+        .details =
+                "The executors get SIGTERM, and SIGKILL when their grace is over. An array is stopped as "
+                "a whole. Of a job\n"
+                "that has ended already it says how, which is no failure. With --grace (0 to 7d) they get that "
+                "long, whatever the\n"
+                "job says; of a job that is being stopped already it can only get shorter.",
         .options = kill_options,
         .options_size = sizeof(struct kill_options),
         .min = 1, /* never a job that nobody named */
@@ -166,7 +202,7 @@ const struct command succeed_command = {
         .details =
                 "For a job that is good enough. The executors are stopped as by kill; the job is SUCCEEDED,\n"
                 "and jobs that wait for its success begin.",
-        .options = kill_options,
+        .options = succeed_options,
         .options_size = sizeof(struct kill_options),
         .min = 1,
         .max = SIZE_MAX,

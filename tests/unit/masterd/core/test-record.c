@@ -44,6 +44,7 @@ static void test_every_field(void **state) {
         SAME(rolling_index);
         SAME(rolling_role);
         SAME(held_mode);
+        SAME(kill_grace);
         SAME(held_by);
         SAME(held_real);
         SAME(froze_real);

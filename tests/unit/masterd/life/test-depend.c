@@ -89,6 +89,30 @@ static void test_reasons(void **state) {
         kit_until_durable(f->m);
 }
 
+/* Who still waits, also where what it waited for has ended, is named; a deleted job is nobody's any more. */
+static void test_deleted(void **state) {
+        struct fixture *f = *state;
+        struct job *a = submit(f->m, NULL, NULL), *b = submit(f->m, NULL, NULL), *both;
+        uint32_t number = a->number;
+        char one[32], other[32];
+
+        snprintf(one, sizeof(one), "%u:any", a->number);
+        snprintf(other, sizeof(other), "%u:any", b->number);
+        both = kit_submit(f->m, CONFIG, json_pack("{s:[s, s]}", "after", one, other));
+        assert_int_equal(depend_waiting(f->m, number), both->number);
+        lifecycle_stop_job(f->m, a, JOB_EVENT_KILLED, "killed");
+        kit_until_durable(f->m);
+        assert_int_equal(depend_waiting(f->m, number), both->number);
+        lifecycle_stop_job(f->m, b, JOB_EVENT_KILLED, "killed");
+        kit_until_durable(f->m);
+        assert_int_equal(depend_waiting(f->m, number), 0);
+        assert_true(both->queue.known);
+        history_delete(f->m, a);
+        assert_null(manager_job(f->m, number));
+        assert_int_equal(f->m->life->n_ended, 1);
+        kit_until_durable(f->m);
+}
+
 /* As deep as no stack. */
 static void test_chain(void **state) {
         struct fixture *f = *state;
@@ -206,6 +230,7 @@ static void test_history(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_reasons, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_deleted, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_chain, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_begin, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_history, setup, teardown),

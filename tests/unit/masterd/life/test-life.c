@@ -342,6 +342,62 @@ static void test_hold_keeps_the_time(void **state) {
         kit_until_durable(f->m);
 }
 
+static const char graceful_config[] =
+        JSON({ "stopGrace" : "10s", "role" : [ { "roleName" : "w", "vcores" : 1, "command" : "x" } ] });
+
+/* What a kill asks for is kept over a kill of masterd, and gets shorter, never longer. */
+static void test_kill_has_its_own_grace(void **state) {
+        struct kit *f = *state;
+        struct job *j;
+
+        kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
+        j = kit_submit_durable(f->m, graceful_config);
+        kit_start_all(f->m, j);
+        assert_int_equal(executor_grace(j->executors[0]), 10 * USEC_PER_SEC);
+        lifecycle_kill_job(f->m, j, 90 * USEC_PER_SEC, "killed");
+        assert_int_equal(j->state, JOB_STOPPING);
+        assert_int_equal(executor_grace(j->executors[0]), 90 * USEC_PER_SEC);
+        kit_until_durable(f->m);
+
+        kit_restart(f);
+        kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
+        j = manager_job(f->m, 1);
+        assert_non_null(j);
+        assert_int_equal(j->state, JOB_STOPPING);
+        assert_int_equal(job_grace(j), 90 * USEC_PER_SEC);
+        lifecycle_kill_job(f->m, j, 100 * USEC_PER_SEC, "longer");
+        assert_int_equal(job_grace(j), 90 * USEC_PER_SEC);
+        lifecycle_kill_job(f->m, j, 0, "shorter");
+        assert_int_equal(job_grace(j), 0);
+        assert_string_equal(j->reason, "killed");
+        kit_until_durable(f->m);
+        kit_restart(f);
+        assert_int_equal(job_grace(manager_job(f->m, 1)), 0);
+}
+
+static const char array_config[] = JSON({
+        "array" : "0-2%1",
+        "stopGrace" : "10s",
+        "role" : [ { "roleName" : "w", "vcores" : 1, "command" : "x" } ]
+});
+
+static void test_array_is_killed_with_its_grace(void **state) {
+        struct kit *f = *state;
+        struct job *j, *e;
+
+        kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
+        j = kit_submit_durable(f->m, array_config);
+        e = manager_job(f->m, j->array->jobs[0]);
+        assert_non_null(e);
+        kit_start_all(f->m, e);
+        lifecycle_kill_job(f->m, j, 90 * USEC_PER_SEC, "killed");
+        assert_int_equal(e->state, JOB_STOPPING);
+        assert_int_equal(job_grace(e), 90 * USEC_PER_SEC);
+        lifecycle_kill_job(f->m, j, USEC_PER_SEC, "now");
+        assert_int_equal(job_grace(e), USEC_PER_SEC);
+        kit_until_durable(f->m);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_called_off, kit_setup, kit_teardown),
@@ -354,6 +410,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_optional_ones_are_owed_nothing, kit_setup, kit_teardown),
                 cmocka_unit_test_setup_teardown(test_scope, kit_setup, kit_teardown),
                 cmocka_unit_test_setup_teardown(test_hold_keeps_the_time, kit_setup, kit_teardown),
+                cmocka_unit_test_setup_teardown(test_kill_has_its_own_grace, kit_setup, kit_teardown),
+                cmocka_unit_test_setup_teardown(test_array_is_killed_with_its_grace, kit_setup, kit_teardown),
         };
 
         setenv("PRIMUS_LOG_LEVEL", "err", 0);

@@ -563,6 +563,41 @@ static void test_prune(void **state) {
         EXPECT(store_load_tokens(f->store, expect_token, &n), 0);
 }
 
+/* One job, with its elements where it is an array; nothing where it runs, or is an element. */
+static void test_forget(void **state) {
+        struct fixture *f = *state;
+        struct answer a;
+
+        for (uint32_t i = 1; i <= 5; i++) {
+                struct job_record job = a_job(i);
+                put_everything(f->store, i);
+                job.ended_real = i == 2 ? 0 : 1000 + i;
+                job.array = i == 4 ? 3 : 0; /* 3 is an array */
+                store_put_job(f->store, &job);
+        }
+        store_forget_job(f->store, 2);
+        store_forget_job(f->store, 4);
+        store_forget_job(f->store, 99);
+        assert_int_equal(store_commit(f->store, NULL, NULL), 0);
+        ASK(store_query_executors(f->store, 2, true, 0, on_executors, &a), 3, 1, 1);
+        ASK(store_query_executors(f->store, 4, true, 0, on_executors, &a), 3, 1, 1);
+        store_forget_job(f->store, 1);
+        store_forget_job(f->store, 3);
+        store_forget_job(f->store, 3);
+        assert_int_equal(store_commit(f->store, NULL, NULL), 0);
+        for (uint32_t i = 1; i <= 5; i++) {
+                bool stays = i == 2 || i == 5;
+                ASK(store_query_executors(f->store, i, true, 0, on_executors, &a), stays ? 3 : 0, stays,
+                    stays);
+                if (stays)
+                        continue;
+                ASK(store_query_events(f->store, i, 0, 0, on_events, &a), 0, 0, 0);
+        }
+        reopen(f);
+        ASK(store_query_jobs(f->store, &(struct store_job_filter){ .all = true, .state = -1 }, on_jobs, &a),
+            2, 5, 2);
+}
+
 #define MINUTE (60 * USEC_PER_SEC)
 #define LARGE (256u << 10)
 
@@ -710,6 +745,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_bounded, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_history, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_prune, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_forget, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_prune_bytes, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_many, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_one_master, fixture_setup, fixture_teardown),

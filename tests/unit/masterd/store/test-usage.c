@@ -114,6 +114,11 @@ static void test_usage(void **state) {
                 assert_int_equal(after.gpu_measured, before.gpu_measured);
                 assert_int_equal(after.attempts, before.attempts);
         }
+        store_forget_job(f->store, 4);
+        settle(f);
+        after = sums(f, 0, UINT32_MAX, UINT32_MAX);
+        assert_int_equal(after.rows, 64 - 4 * 8 + 4);
+        assert_int_equal(after.cpu, before.cpu);
         store_prune(f->store,
                     &(struct store_keep){
                             .older_than_real = 1000, .newest = 0, .now_real = 0, .bytes = UINT64_MAX });
