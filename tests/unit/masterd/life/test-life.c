@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "masterd/core/manager.h"
 #include "masterd/fleet/hosts.h"
+#include "masterd/job/array.h"
 #include "masterd/life/attempts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/requeue.h"
@@ -357,22 +358,24 @@ static void test_kill_has_its_own_grace(void **state) {
         lifecycle_kill_job(f->m, j, 90 * USEC_PER_SEC, "killed");
         assert_int_equal(j->state, JOB_STOPPING);
         assert_int_equal(executor_grace(j->executors[0]), 90 * USEC_PER_SEC);
-        kit_until_durable(f->m);
-
-        kit_restart(f);
-        kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
-        j = manager_job(f->m, 1);
-        assert_non_null(j);
-        assert_int_equal(j->state, JOB_STOPPING);
-        assert_int_equal(job_grace(j), 90 * USEC_PER_SEC);
         lifecycle_kill_job(f->m, j, 100 * USEC_PER_SEC, "longer");
         assert_int_equal(job_grace(j), 90 * USEC_PER_SEC);
+        kit_until_durable(f->m);
+        kit_restart(f);
+        assert_int_equal(job_grace(manager_job(f->m, 1)), 90 * USEC_PER_SEC);
+
+        kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
+        j = kit_submit_durable(f->m, graceful_config);
+        kit_start_all(f->m, j);
+        lifecycle_stop_job(f->m, j, JOB_EVENT_KILLED, "killed");
+        assert_int_equal(job_grace(j), 10 * USEC_PER_SEC);
         lifecycle_kill_job(f->m, j, 0, "shorter");
-        assert_int_equal(job_grace(j), 0);
+        assert_int_equal(j->state, JOB_STOPPING);
+        assert_int_equal(executor_grace(j->executors[0]), 0);
         assert_string_equal(j->reason, "killed");
         kit_until_durable(f->m);
         kit_restart(f);
-        assert_int_equal(job_grace(manager_job(f->m, 1)), 0);
+        assert_int_equal(job_grace(manager_job(f->m, 2)), 0);
 }
 
 static const char array_config[] = JSON({
