@@ -100,7 +100,8 @@ class Followers:
 
 def test_master_first_and_back(pair, shared_dir, tmp_path):
     ticks, data = Ledger(shared_dir), Ledger(shared_dir)
-    wanted = make_data(data, 2, 8000)
+    # So many files that whoever begins anew gets some, however far ahead the other one has taken them.
+    wanted = make_data(data, 16, 1000)
     train = pair.submit(ticks.config(TICKING, num=2, name="train", scheduleStrategy={"maxReplicasPerNode": 1}))
     reads = pair.submit(config(data, SLOWLY, num=2, name="reads", input={"ack": "read", "pipeSize": "4K"}, scheduleStrategy={"maxReplicasPerNode": 1}))
     pair.wait_for(lambda: len(all_lines(data)) > 500, 30, "data that flows")
