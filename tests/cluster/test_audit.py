@@ -57,7 +57,8 @@ def test_each_changing_call_has_one_line(cluster, interface, user):
     try:
         cluster.wait_state(job, "RUNNING")
         path = {"Manager": "/org/primus/Master1", "Job": f"/org/primus/Master1/job/{job}", "Node": "/org/primus/Master1/node/n3"}[interface]
-        for method in [m for m in changing(interface) if m != "Kill"] + ["Kill"] * (interface == "Job"):
+        last = ("KillWith", "Kill")  # of a job that has ended others would make another one
+        for method in [m for m in changing(interface) if m not in last] + list(last) * (interface == "Job"):
             audit = Audit(cluster)
             done = call(cluster, path, interface, method, user)
             line = audit.one(f"{interface}.{method}", PRIMUS_AUDIT_UID=str(UIDS[user]), PRIMUS_AUDIT_OBJECT=path, PRIMUS_AUDIT_WHAT="call")

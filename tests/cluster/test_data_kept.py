@@ -134,7 +134,7 @@ def test_daemons_killed_while_feeding(quick, ledger, seed):
     for _ in range(3):
         share = rng.random() * 0.95
         quick.wait_for(lambda share=share: len(all_lines(ledger)) >= share * len(wanted) or len(ledger.entries("eof")) == 3,
-                       20, f"{share:.0%} of the data")
+                       60, f"{share:.0%} of the data")
         targets = rng.choice([[("n1", MASTERD)], [(node, AGENTD) for node in quick.nodes],
                               [("n1", MASTERD), *((node, AGENTD) for node in quick.nodes)]])
         for node, unit in targets:

@@ -216,7 +216,7 @@ def test_time_limit_of_a_job(quick, ledger):
     job = quick.submit(ledger.config("trap 'say term; exit 0' TERM; sleep 60 & wait", job={"timeLimit": "1s"}))
     assert quick.wait_job(job) == 1
     assert "time limit" in quick.status(job)["reason"]
-    assert 0.8 < ledger.entries("term")[0].time - ledger.entries("start")[0].time < 2
+    assert 0.5 < ledger.entries("term")[0].time - ledger.entries("start")[0].time < 2  # the trainer's own clock, which begins when its shell does
 
 
 def test_time_limit_of_an_executor(quick, ledger):

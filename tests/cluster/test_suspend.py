@@ -164,7 +164,7 @@ def test_data_goes_on_where_it_was(quick, shared_dir):
     n = count()
     assert n < 4000
     quick.primusctl("resume", str(job))
-    assert quick.wait_job(job) == 0
+    assert quick.wait_job(job, timeout=150) == 0
     lines = [line for p in folder.glob("out.*") for line in p.read_text().splitlines()]
     assert len(set(lines)) == 4000, "none is lost"
     assert len(lines) < 8000, "what was acknowledged is not read again"
