@@ -320,9 +320,12 @@ def test_killed_at_any_moment(two):
     """The old state or the new one; a restore after it works."""
     two.exec("n1", "primusctl", "backup", FILE)
     two.exec("n1", "systemctl", "stop", MASTERD)
+    script = f"a=$(date +%s%N); primusctl restore {FILE} >/dev/null 2>&1; echo $(($(date +%s%N) - a)); rm -r /var/lib/primus/before-restore-*"
+    whole = int(two.exec("n1", "sh", "-c", script)) / 1e9
     seen = set()
     for i in range(12):
-        two.exec("n1", "sh", "-c", "primusctl restore %s >/dev/null 2>&1 & sleep %g; kill -9 $! 2>/dev/null; wait; true" % (FILE, 0.01 + i * 0.02))
+        moment = whole * (i + 0.5) / 8
+        two.exec("n1", "sh", "-c", f"primusctl restore {FILE} >/dev/null 2>&1 & sleep {moment:.3f}; kill -9 $! 2>/dev/null; wait; true")
         two.exec("n1", "systemctl", "start", MASTERD)
         two.wait_nodes()
         two.exec("n1", "systemctl", "stop", MASTERD)

@@ -80,15 +80,17 @@ def test_scale_with_data(quick, ledger, kill):
     config["input"] = {"mode": "ring", "ack": "explicit"}
     job = quick.submit(config)
     wait_running(quick, job, 2)
-    for n in (4, 3):
-        time.sleep(0.7)
+    written = ledger.path.with_name(ledger.path.name + ".lines")
+    for n, reads in ((4, b"1"), (3, b"3")):
+        quick.wait_for(lambda: written.exists() and b" %s\n" % reads in written.read_bytes(), 20, f"worker/{reads.decode()} reads")
+        time.sleep(0.3)
         quick.primusctl("scale", str(job), f"worker={n}")
         if kill:
             quick.kill9_now("n1", MASTERD)
             quick.wait_for(lambda: quick.run("n1", "primusctl", "status", str(job)).returncode == 0, 20, "masterd is back")
         quick.wait_for(lambda: len(quick.status(job)["executors"]) == n or quick.status(job)["state"] == "SUCCEEDED", 20, f"{n} workers")
     assert quick.wait_job(job, timeout=60) == 0
-    lines = [line.split() for line in (ledger.path.parent / (ledger.path.name + ".lines")).read_text().splitlines()]
+    lines = [line.split() for line in written.read_text().splitlines()]
     numbers = sorted(int(number) for number, _ in lines)
     assert len(numbers) == len(set(numbers)), f"{len(numbers) - len(set(numbers))} lines twice"
     assert numbers == list(range(LINES))

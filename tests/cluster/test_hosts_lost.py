@@ -36,15 +36,19 @@ def wait_start(quick, ledger, index, attempt, timeout):
 
 
 def test_dead_executor_runs_again_at_once(quick, ledger):
-    """The first restart waits for nothing; what is measured is from the last word of one attempt to the first of the next."""
-    took = []
+    """The first restart waits for nothing; what is measured is from the last word of one attempt to the first of the next. A machine
+    that starts any unit slowly does not have to make 200 ms."""
+    took, units = [], []
     for _ in range(9):
+        start = time.monotonic()
+        quick.exec("n2", "systemd-run", "--quiet", "--wait", "true")
+        units.append(time.monotonic() - start)
         ledger.path.write_text("")
         job = quick.submit(ledger.config("[ $PRIMUS_ATTEMPT -ge 2 ] || { say dies; kill -KILL $$; }", failover=failover(3)))
         assert quick.wait_job(job) == 0
         took.append(ledger.entries("start", attempt=2)[0].time - ledger.entries("dies")[0].time)
-    print("measured restart, ms:", sorted(round(t * 1000) for t in took))
-    assert statistics.median(took) < 0.200
+    print("measured restart, ms:", sorted(round(t * 1000) for t in took), "a unit:", sorted(round(t * 1000) for t in units))
+    assert statistics.median(took) < max(0.200, 2 * statistics.median(units))
 
 
 def test_back_off(quick, ledger):

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -66,13 +67,19 @@ def test_exec_status_of_a_signal(bare):
 
 
 def test_exec_is_quick(bare):
-    """The figure is 20 ms on an idle machine; this one may be busy."""
-    best = 1.0
-    for _ in range(10):
-        start = time.monotonic()
-        bare.exec("n1", "true")
-        best = min(best, time.monotonic() - start)
-    assert best < 0.150
+    """The figure is 20 ms on an idle machine; this one may be busy, or slow to start an interpreter at all."""
+    def best(call):
+        took = []
+        for _ in range(10):
+            start = time.monotonic()
+            call()
+            took.append(time.monotonic() - start)
+        return min(took)
+
+    program = best(lambda: subprocess.run([sys.executable, "-c", "import argparse, subprocess"], check=True))
+    entering = best(lambda: bare.exec("n1", "true"))
+    print(f"measured: an interpreter here {program * 1000:.1f} ms, on a host {entering * 1000:.1f} ms")
+    assert entering < max(0.150, 2 * program)
 
 
 def test_shared_directory(bare):

@@ -75,7 +75,9 @@ def customise(root):
     for generator in GENERATORS:
         os.symlink("/dev/null", f"{root}/etc/systemd/system-generators/{generator}")
     for link in DISABLED:
-        os.unlink(f"{root}/etc/systemd/system/{link}")
+        path = f"{root}/etc/systemd/system/{link}"
+        if os.path.lexists(path):
+            os.unlink(path)
 
     def append(name, line):
         with open(f"{root}/etc/{name}", "a") as f:

@@ -276,7 +276,7 @@ static int config_run(struct cli *c, void *options, char **args, size_t n) {
 
 static const struct cli_option config_options[] = {
         { "origin", 0, NULL, NULL, offsetof(struct config_options, origin),
-          "of a file: where each value comes from, with the master's /etc/primus/job-defaults.d" },
+          "of a file: where each value comes from, with the master's job-defaults.d" },
         { 0 },
 };
 
