@@ -183,11 +183,10 @@ const struct command kill_command = {
         .arguments = "[--reason=TEXT] [--grace=TIME] JOB...",
         .help = "Stop jobs for good",
         .details =
-                "The executors get SIGTERM, and SIGKILL when their grace is over. An array is stopped as "
-                "a whole. Of a job\n"
-                "that has ended already it says how, which is no failure. With --grace (0 to 7d) they get that "
-                "long, whatever the\n"
-                "job says; of a job that is being stopped already it can only get shorter.",
+                "The executors get SIGTERM, and SIGKILL when their grace is over. An array is stopped as a\n"
+                "whole. Of a job that has ended already it says how, which is no failure. With --grace (0 to\n"
+                "7d) they get that long, whatever the job says; of a job that is being stopped already it can\n"
+                "only get shorter.",
         .options = kill_options,
         .options_size = sizeof(struct kill_options),
         .min = 1, /* never a job that nobody named */
