@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -67,19 +68,20 @@ def test_exec_status_of_a_signal(bare):
 
 
 def test_exec_is_quick(bare):
-    """The figure is 20 ms on an idle machine; this one may be busy, or slow to start an interpreter at all."""
+    """The figure is 20 ms on an idle machine; on any other, as much processor time as a few starts of an interpreter."""
     def best(call):
         took = []
         for _ in range(10):
-            start = time.monotonic()
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
             call()
-            took.append(time.monotonic() - start)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         return min(took)
 
     program = best(lambda: subprocess.run([sys.executable, "-c", "import argparse, subprocess"], check=True))
     entering = best(lambda: bare.exec("n1", "true"))
-    print(f"measured: an interpreter here {program * 1000:.1f} ms, on a host {entering * 1000:.1f} ms")
-    assert entering < max(0.150, 2 * program)
+    print(f"measured: an interpreter here {program * 1000:.1f} ms, on a host {entering * 1000:.1f} ms of processor time")
+    assert 0 < entering < 3 * program
 
 
 def test_shared_directory(bare):
