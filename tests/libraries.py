@@ -20,14 +20,20 @@ def needed(path):
     return re.findall(r"\(NEEDED\).*\[(.+)\]", out)
 
 
-def package(path):
-    """The package of a library's file. dpkg may know it by the name from before /usr was merged, or by the link's."""
-    for name in (path, os.path.realpath(path)):
-        for candidate in (name, name.removeprefix("/usr")):
-            done = subprocess.run(["dpkg-query", "--search", candidate], capture_output=True, text=True)
-            if done.returncode == 0:
-                return done.stdout.split(":")[0]
-    return None
+def names(path):
+    """Those that dpkg may know a library's file by: the one from before /usr was merged, or the link's."""
+    return [candidate for name in (path, os.path.realpath(path)) for candidate in (name.removeprefix("/usr"), name)]
+
+
+def packages(paths):
+    """The packages of libraries' files."""
+    found = {}
+    wanted = sorted({name for path in paths for name in names(path)})
+    out = subprocess.run(["dpkg-query", "--search", *wanted], capture_output=True, text=True).stdout
+    for line in out.splitlines():
+        owner, _, name = line.partition(": ")
+        found[name] = owner.split(":")[0]
+    return {path: next((found[name] for name in names(path) if name in found), None) for path in paths}
 
 
 def main(source, build):
@@ -48,9 +54,10 @@ def main(source, build):
                     programs.setdefault(library, os.path.basename(path))
     if not seen:
         sys.exit("libraries.py: nothing is built")
+    owners = packages([cache[library] for library in programs if library in cache])
     missing = [f"{program} is linked with {library}, of {found}, which sandboxlib.rootfs.LIBRARIES lacks: the test hosts would not have it"
                for library, program in sorted(programs.items()) if library in cache
-               for found in [package(cache[library])] if found not in ALWAYS and found not in rootfs.LIBRARIES]
+               for found in [owners[cache[library]]] if found not in ALWAYS and found not in rootfs.LIBRARIES]
     if missing:
         sys.exit("\n".join(missing))
 

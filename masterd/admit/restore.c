@@ -11,6 +11,7 @@
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
 #include "masterd/life/depend.h"
+#include "masterd/life/kept-progress.h"
 #include "masterd/life/revive.h"
 #include "masterd/life/savepoints.h"
 
@@ -309,12 +310,19 @@ int restore_job(struct manager *m, struct submission *s, restore_done_t done, vo
                 sd_bus_error *error) {
         struct savepoint *savepoint = savepoint_get(m, s->savepoint);
         struct restore *q;
+        uint32_t keeper;
         int r;
 
         if (!savepoint || (s->owner != savepoint->owner && s->owner != 0))
                 return sd_bus_error_setf(error, ERROR_NOT_FOUND,
                                          "You have no savepoint '%.*s' (primusctl savepoint list)",
                                          (int)SAVEPOINT_NAME_MAX, s->savepoint);
+        keeper = kept_progress_keeper(m, s->savepoint);
+        if (keeper > 0)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Job %u goes on from savepoint '%s' and replaces it when it ends; "
+                                         "wait for it (primusctl wait %u), or kill it",
+                                         keeper, s->savepoint, keeper);
         if (m->jobs.n_restoring >= RESTORES_MAX)
                 return sd_bus_error_setf(error, ERROR_BUSY,
                                          "%u jobs are being made of savepoints; try again in a moment",

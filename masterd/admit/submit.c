@@ -18,6 +18,7 @@
 #include "masterd/life/arrays.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/holdings.h"
+#include "masterd/life/kept-progress.h"
 #include "masterd/life/revive.h"
 #include "masterd/queue/queueing.h"
 #include "masterd/queue/serving.h"
@@ -115,6 +116,7 @@ static void take_given(struct job *j, struct job_given *g) {
 
 int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
                 sd_bus_error *error) {
+        char text[KEPT_PROGRESS_TEXT_MAX], kept[SAVEPOINT_NAME_MAX + 1];
         _cleanup_free_ char *warnings = NULL;
         struct job_spec *spec = NULL;
         struct job *j = NULL;
@@ -143,6 +145,11 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         if (r < 0) {
                 spec_free(spec);
                 return r;
+        }
+        if (!s->savepoint && kept_progress_find(m, s->owner, spec, kept)) {
+                spec_free(spec);
+                s->savepoint = strdup(kept);
+                return s->savepoint ? SUBMIT_GOES_ON : -ENOMEM;
         }
         if (spec->n_files > 0 && !s->given.bundle[0])
                 r = sd_bus_error_set(
@@ -184,9 +191,9 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 r = depend_prepare(j);
         if (r >= 0 && !j->array)
                 r = feeding_new(j);
-        if (r < 0) {
+        if (r < 0 || kept_progress_take(m, j, s->savepoint, text) < 0) {
                 revive_job_free(j);
-                return r;
+                return r < 0 ? r : sd_bus_error_set(error, ERROR_REFUSED, text);
         }
         holdings_weigh(j);
         *ret = j;
@@ -216,7 +223,7 @@ int submit_job(struct manager *m, struct submission *s, struct job **ret, char *
                sd_bus_error *error) {
         int r = submit_make(m, s, ret, ret_warnings, error);
 
-        if (r >= 0)
+        if (r == 0)
                 submit_admit(m, *ret, *ret_warnings);
         return r;
 }

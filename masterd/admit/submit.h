@@ -26,8 +26,12 @@ struct submission {
 
 void submission_done(struct submission *s);
 
+#define SUBMIT_GOES_ON 1
+
 /* Makes a job of a submission; takes over what is given with it. On refusal sets the D-Bus error (BadConfig,
  * Refused, Busy) and returns its negative errno. *ret_warnings: lines ended by \n, allocated.
+ * SUBMIT_GOES_ON: nothing was made; s->savepoint, which was not given, is where the user's progress of the
+ * same stagingDir stands, and it is for restore_job().
  *
  * A job that was made is known to nobody; what it waits for is looked up (depend_ask()), and it is admitted,
  * or freed (revive_job_free()). */

@@ -250,6 +250,48 @@ int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const 
         return manager_reply_later(m, reply);
 }
 
+/* ---- a job that goes on from a savepoint ---- */
+
+struct restoring {
+        struct manager *manager;
+        sd_bus_message *call;
+        char *config; /* of the submission */
+};
+
+static void restoring_free(struct restoring *q) {
+        sd_bus_message_unref(q->call);
+        free(q->config);
+        free(q);
+}
+
+static void on_restored(void *userdata, struct job *j, const char *warnings, const sd_bus_error *error) {
+        struct restoring *q = userdata;
+        int r = j ? api_submitted(q->manager, q->call, j, warnings) : 0;
+
+        if (!j || r < 0)
+                caller_answer(q->call, j ? r : -sd_bus_error_get_errno(error), error);
+        restoring_free(q);
+}
+
+static int restore(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error) {
+        struct restoring *q = malloc(sizeof(*q));
+        int r;
+
+        if (!q)
+                return -ENOMEM;
+        *q = (struct restoring){ m, sd_bus_message_ref(call), malloc(s->config_size + 1) };
+        if (q->config) {
+                if (s->config_size > 0)
+                        memcpy(q->config, s->config, s->config_size);
+                s->config = q->config;
+                r = restore_job(m, s, on_restored, q, error);
+        } else
+                r = -ENOMEM;
+        if (r < 0)
+                restoring_free(q);
+        return r < 0 ? r : 1;
+}
+
 /* ---- a job that is made, while those that it waits for are looked up ---- */
 
 struct admission {
@@ -286,9 +328,9 @@ int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_
         struct admission *q = calloc(1, sizeof(*q));
         int r = q ? submit_make(m, s, &q->job, &q->warnings, error) : -ENOMEM;
 
-        if (r < 0) {
+        if (r != 0) {
                 free(q);
-                return r;
+                return r == SUBMIT_GOES_ON ? restore(m, call, s, error) : r;
         }
         q->manager = m;
         q->call = sd_bus_message_ref(call);
@@ -296,36 +338,6 @@ int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_
         if (r < 0) {
                 revive_job_free(q->job);
                 admission_free(q);
-        }
-        return r < 0 ? r : 1;
-}
-
-struct restoring {
-        struct manager *manager;
-        sd_bus_message *call; /* has the configuration */
-};
-
-static void on_restored(void *userdata, struct job *j, const char *warnings, const sd_bus_error *error) {
-        struct restoring *q = userdata;
-        int r = j ? api_submitted(q->manager, q->call, j, warnings) : 0;
-
-        if (!j || r < 0)
-                caller_answer(q->call, j ? r : -sd_bus_error_get_errno(error), error);
-        sd_bus_message_unref(q->call);
-        free(q);
-}
-
-static int restore(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error) {
-        struct restoring *q = malloc(sizeof(*q));
-        int r;
-
-        if (!q)
-                return -ENOMEM;
-        *q = (struct restoring){ m, sd_bus_message_ref(call) };
-        r = restore_job(m, s, on_restored, q, error);
-        if (r < 0) {
-                sd_bus_message_unref(q->call);
-                free(q);
         }
         return r < 0 ? r : 1;
 }

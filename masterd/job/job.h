@@ -128,10 +128,11 @@ struct job {
         uint32_t array_since; /* of one that was run again: elements up to this number count if they succeeded
                                */
         struct job_element element;
-        struct job_data *data;   /* NULL without input */
-        struct job_peers *peers; /* masterd/job/peers.h */
-        struct usage *usage;     /* what its executors held: masterd/life/usage.h */
-        bool usage_known;        /* usage is all of it */
+        struct job_data *data;      /* NULL without input */
+        struct kept_progress *kept; /* masterd/life/kept-progress.h; NULL: its progress ends with it */
+        struct job_peers *peers;    /* masterd/job/peers.h */
+        struct usage *usage;        /* what its executors held: masterd/life/usage.h */
+        bool usage_known;           /* usage is all of it */
 
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
         enum job_event verdict; /* while STOPPING: what it ends as (SUCCEEDED, FAILED, KILLED or REQUEUE) */

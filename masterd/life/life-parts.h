@@ -15,4 +15,5 @@ struct life {
         struct job **settling_end;
         struct array_owner *array_owners; /* arrays.c */
         struct savepoint *savepoints;     /* savepoints.c: by name, oldest first */
+        struct kept_progress *kept;       /* kept-progress.c: by name of the savepoint */
 };

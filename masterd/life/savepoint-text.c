@@ -92,6 +92,7 @@ static const char *const free_keys[] = {
         "input.maxRecord",
         "inputManager.gracefulShutdown",
         "inputManager.gracefulShutdownTimeWaitSec",
+        "inputManager.workPreserve",
         "inputManager.maxTaskAttempts",
         "inputManager.fileConfig.stopPolicy",
         "inputManager.fileConfig.inputs.spec.rewindSkipNum",

@@ -10,6 +10,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
+#include "masterd/life/kept-progress.h"
 #include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/suspension.h"
@@ -36,11 +37,15 @@ struct making {
         char name[SAVEPOINT_NAME_MAX + 1];
 };
 
-static void savepoint_drop(struct manager *m, struct savepoint *s) {
-        HASH_DEL(m->life->savepoints, s);
+static void savepoint_free(struct savepoint *s) {
         free(s->name);
         free(s->job_name);
         free(s);
+}
+
+static void savepoint_drop(struct manager *m, struct savepoint *s) {
+        HASH_DEL(m->life->savepoints, s);
+        savepoint_free(s);
 }
 
 static int savepoint_add(struct manager *m, const char *name, uint32_t owner, uint32_t job,
@@ -71,7 +76,7 @@ static struct savepoint *find(const struct manager *m, const char *name) {
         return s;
 }
 
-struct savepoint *savepoint_get(struct manager *m, const char *name) {
+struct savepoint *savepoint_get(const struct manager *m, const char *name) {
         struct savepoint *s = find(m, name);
 
         return s && s->complete ? s : NULL;
@@ -236,6 +241,50 @@ static void put(struct manager *m, const struct job *j, const struct savepoint *
         manager_touch(m);
 }
 
+/* Where the job's data stands, into the open batch. replaces: the one of that name until now, or NULL. */
+static int save(struct manager *m, const struct job *j, struct savepoint *s, bool all,
+                const struct savepoint *replaces) {
+        _cleanup_free_ char *manifest = NULL, *config = NULL;
+        int r;
+
+        s->created_real = now_real();
+        r = write_manifest(j, s, all, &manifest);
+        if (r >= 0)
+                r = spec_effective(j->spec, &config);
+        if (r < 0)
+                return r;
+        s->key = store_next_savepoint(m->store);
+        count(s, j->data->data);
+        if (replaces)
+                store_delete_savepoint(m->store, replaces->name, replaces->key);
+        put(m, j, s, manifest, config);
+        return 0;
+}
+
+int savepoint_keep(struct manager *m, struct job *j, const char *name) {
+        struct savepoint *old = find(m, name), *s;
+        int r;
+
+        if (old && (old->owner != j->owner || !old->complete || old->readers > 0))
+                return -EBUSY;
+        if (old) /* the new one goes behind all others */
+                HASH_DEL(m->life->savepoints, old);
+        r = savepoint_add(m, name, j->owner, j->number, j->name, &s);
+        if (r >= 0) {
+                memcpy(s->bundle, j->given.bundle, sizeof(s->bundle));
+                r = save(m, j, s, true, old);
+                if (r < 0)
+                        savepoint_drop(m, s);
+                else
+                        s->complete = true;
+        }
+        if (r < 0 && old)
+                HASH_ADD_KEYPTR(hh, m->life->savepoints, old->name, strlen(old->name), old);
+        else if (old)
+                savepoint_free(old);
+        return r;
+}
+
 static void run_sync(struct manager *m, void *data);
 
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -273,7 +322,6 @@ static void on_synced(void *userdata, bool all) {
         struct manager *m = k->manager;
         struct savepoint *s = find(m, k->name);
         struct job *j = job_of(m, k);
-        _cleanup_free_ char *manifest = NULL, *config = NULL;
         char reason[SAVEPOINT_NAME_MAX + 64];
         int r;
 
@@ -283,10 +331,7 @@ static void on_synced(void *userdata, bool all) {
         }
         if (drains(k, j))
                 return;
-        s->created_real = now_real();
-        r = write_manifest(j, s, all, &manifest);
-        if (r >= 0)
-                r = spec_effective(j->spec, &config);
+        r = save(m, j, s, all, NULL);
         if (r < 0) {
                 give_up(m, k, r,
                         r == -EBUSY ? "The master is still reading the job's data back; try again in a moment"
@@ -296,9 +341,6 @@ static void on_synced(void *userdata, bool all) {
                                       : "The master is out of memory");
                 return;
         }
-        s->key = store_next_savepoint(m->store);
-        count(s, j->data->data);
-        put(m, j, s, manifest, config);
         record_event(
                 m, j, "savepoint", NULL, "savepoint %s: %llu tasks done, %llu begun, %llu failed%s", s->name,
                 (unsigned long long)s->done, (unsigned long long)s->partial, (unsigned long long)s->failed,
@@ -310,11 +352,28 @@ static void on_synced(void *userdata, bool all) {
         (void)manager_effect(m, run_made, k);
 }
 
-static int refuse(const struct manager *m, const struct job *j, const char *name,
-                  char text[static SAVEPOINT_TEXT_MAX]) {
-        const struct savepoint *s, *next;
+int savepoints_admit(const struct manager *m, uint32_t owner, char *text, size_t size) {
         uint32_t own = 0;
 
+        for (const struct savepoint *s = m->life->savepoints; s; s = s->hh.next)
+                own += s->owner == owner;
+        if (own < SAVEPOINTS_PER_USER_MAX && HASH_COUNT(m->life->savepoints) < SAVEPOINTS_MAX)
+                return 0;
+        snprintf(text, size,
+                 "There are %u savepoints of this user and %u in all; at most %u and %u are kept: "
+                 "delete some (primusctl savepoint delete)",
+                 own, HASH_COUNT(m->life->savepoints), SAVEPOINTS_PER_USER_MAX, SAVEPOINTS_MAX);
+        return -EDQUOT;
+}
+
+static int refuse(const struct manager *m, const struct job *j, const char *name,
+                  char text[static SAVEPOINT_TEXT_MAX]) {
+        if (strncmp(name, KEPT_PROGRESS_PREFIX, strlen(KEPT_PROGRESS_PREFIX)) == 0) {
+                snprintf(text, SAVEPOINT_TEXT_MAX,
+                         "Names that begin with " KEPT_PROGRESS_PREFIX
+                         " are for progress that is kept by a job's stagingDir; choose another one");
+                return -EINVAL;
+        }
         if (*name && !savepoint_name_valid(name)) {
                 snprintf(text, SAVEPOINT_TEXT_MAX,
                          "A savepoint's name is of 1 to %u letters, digits, '.', '_' and '-', and begins "
@@ -344,16 +403,7 @@ static int refuse(const struct manager *m, const struct job *j, const char *name
                          "The master's store is slow or its disk is full; try again in a moment");
                 return -EBUSY;
         }
-        HASH_ITER (hh, m->life->savepoints, s, next)
-                own += s->owner == j->owner;
-        if (own >= SAVEPOINTS_PER_USER_MAX || HASH_COUNT(m->life->savepoints) >= SAVEPOINTS_MAX) {
-                snprintf(text, SAVEPOINT_TEXT_MAX,
-                         "There are %u savepoints of this user and %u in all; at most %u and %u are kept: "
-                         "delete some (primusctl savepoint delete)",
-                         own, HASH_COUNT(m->life->savepoints), SAVEPOINTS_PER_USER_MAX, SAVEPOINTS_MAX);
-                return -EDQUOT;
-        }
-        return 0;
+        return savepoints_admit(m, j->owner, text, SAVEPOINT_TEXT_MAX);
 }
 
 /* Behind what feeders are told when the job is held: they stop, and then say how far they are. */

@@ -53,8 +53,15 @@ typedef void (*savepoint_done_t)(void *userdata, int error, const char *text);
 int savepoint_create(struct manager *m, struct job *j, const char *name, bool kill, uint32_t uid,
                      savepoint_done_t done, void *userdata, char text[static SAVEPOINT_TEXT_MAX]);
 
+/* Whether the user may have one more: 0; or, with a sentence in text, -EDQUOT. */
+int savepoints_admit(const struct manager *m, uint32_t owner, char *text, size_t size);
+/* Writes down, in the open batch, where the data of a job that has ended stood (its data is in memory still),
+ * under this name; what was there before is replaced. -EBUSY: another user's has the name, or it is being
+ * read; -E2BIG, -ENOMEM: as it was before. */
+int savepoint_keep(struct manager *m, struct job *j, const char *name);
+
 /* A complete one, or NULL. Whether the caller may see it is the caller's question (owner). */
-struct savepoint *savepoint_get(struct manager *m, const char *name);
+struct savepoint *savepoint_get(const struct manager *m, const char *name);
 /* Newest first: savepoint_next(m, NULL) is the newest; NULL: no more. Complete ones only. */
 struct savepoint *savepoint_next(struct manager *m, const struct savepoint *after);
 /* When the latest one of the job was made; 0: there is none. */

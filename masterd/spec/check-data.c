@@ -429,6 +429,15 @@ static int check_totals(struct reader *r, const struct job_spec *s) {
         return 0;
 }
 
+/* One job at a time has the progress that is kept. */
+static int check_kept(struct reader *r) {
+        struct place p = place_below(place_of("inputManager"), "workPreserve");
+
+        return report_at(r, place_below(place_below(p, "hdfsConfig"), "stagingDir"),
+                         "does not go with array, whose elements would all keep their progress there: "
+                         "remove one of them");
+}
+
 int check_data(struct reader *r, struct job_spec *s) {
         size_t errors = r->diagnostics->n_errors;
         int q = 0;
@@ -441,7 +450,7 @@ int check_data(struct reader *r, struct job_spec *s) {
                 q = check_topic(r, s, i);
         if (q < 0 || r->diagnostics->n_errors > errors)
                 return q; /* the rules between sources take each of them to be good */
-        q = check_delivery(r, s);
+        q = s->staging_dir && s->array.array ? check_kept(r) : check_delivery(r, s);
         if (q >= 0)
                 q = check_endless(r, s);
         if (q >= 0)

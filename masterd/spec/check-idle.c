@@ -61,11 +61,14 @@ static int check_hosts(struct reader *r, const struct job_spec *s) {
         return say(r, all, ELEMENTSOF(all));
 }
 
+#define STAGING_DIR "inputManager", "workPreserve", "hdfsConfig", "stagingDir"
+
 static int check_no_data(struct reader *r, const struct job_spec *s) {
         static const char none[] = "has no effect: the job has no data (inputManager); remove it";
         const struct condition all[] = {
                 { s->graceful_shutdown, false, { "inputManager", "gracefulShutdown" }, none },
                 { s->max_task_attempts != 2, false, { "inputManager", "maxTaskAttempts" }, none },
+                { s->staging_dir, false, { STAGING_DIR }, none },
                 { s->input_mode != DELIVERY_STDIN, false, { "input", "mode" }, none },
                 { s->input_ack != ACK_LAG && s->input_ack != ACK_RELEASE, false, { "input", "ack" }, none },
                 { s->pipe_size != 1 << 20, false, { "input", "pipeSize" }, none },
@@ -92,6 +95,7 @@ static int check_lockstep(struct reader *r, const struct job_spec *s) {
         const struct condition all[] = {
                 { s->graceful_shutdown, false, { "inputManager", "gracefulShutdown" }, all_roles },
                 { s->max_task_attempts != 2, false, { "inputManager", "maxTaskAttempts" }, tasks },
+                { s->staging_dir, false, { STAGING_DIR }, tasks },
                 { s->task_failed_milli != 50000,
                   false,
                   { "inputManager", "fileConfig", "stopPolicy", "taskFailedPercent" },

@@ -134,16 +134,19 @@ static const struct key kafka_config_keys[] = {
 static const struct schema kafka_config_schema = SCHEMA(kafka_config_keys);
 
 /* ---- inputManager ---- */
+static bool job_is_kept(const void *target) {
+        const struct job_spec *s = target;
+        return s->staging_dir;
+}
+
 static const struct key hdfs_preserve_keys[] = {
-        UNBUILT("stagingDir", KEY_TEXT,
-                "another job's progress is not taken up from a directory; remove it, and go on from a "
-                "savepoint: "
-                "\"primusctl savepoint create\" and \"primusctl savepoint restore\""),
+        { "stagingDir", KEY_TEXT, AT(job_spec, staging_dir), RANGE(1, SPEC_PATH_MAX), .valid = valid_line },
 };
 static const struct schema hdfs_preserve_schema = SCHEMA(hdfs_preserve_keys);
 static const struct key work_preserve_keys[] = {
-        CHECKED("dumpIntervalSec", KEY_NUMBER),
-        CHECKED("hdfsConfig", KEY_MESSAGE, .message = &hdfs_preserve_schema),
+        WARNED("dumpIntervalSec", KEY_NUMBER,
+               "has no effect: progress is recorded as it is made, not at intervals; remove it"),
+        { "hdfsConfig", KEY_MESSAGE, .offset = 0, .message = &hdfs_preserve_schema, .written = job_is_kept },
         SLIP("dumpIntervalSecs", KEY_NUMBER, "upstream's key is dumpIntervalSec"),
 };
 static const struct schema work_preserve_schema = SCHEMA(work_preserve_keys);
@@ -167,8 +170,8 @@ static const struct key input_manager_keys[] = {
         { "fileConfig", KEY_MESSAGE, .offset = 0, .message = &file_config_schema, .written = job_has_files },
         { "kafkaConfig", KEY_MESSAGE, .offset = 0, .message = &kafka_config_schema,
           .written = job_has_topics },
-        WARNED("workPreserve", KEY_MESSAGE, "has no effect: progress is always kept; remove it",
-               .message = &work_preserve_schema),
+        { "workPreserve", KEY_MESSAGE, .offset = 0, .message = &work_preserve_schema,
+          .written = job_is_kept },
         { "gracefulShutdown", KEY_BOOL, AT(job_spec, graceful_shutdown) },
         UNBUILT("gracefulShutdownTimeWaitSec", KEY_NUMBER,
                 "a time limit behind end-of-file is not built yet; remove it (timeLimit bounds an executor)"),

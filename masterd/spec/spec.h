@@ -312,6 +312,7 @@ struct job_spec {
         /* What the end of the data means. true: nothing, all roles' own ends decide; false: when those that
          * were fed have ended after it, the job has succeeded. */
         bool graceful_shutdown;
+        char *staging_dir;    /* names the progress that the next job goes on from; NULL: nobody does */
         uint32_t input_mode;  /* enum input_delivery */
         uint32_t input_ack;   /* enum ack_mode; default LAG with stdin, RELEASE else */
         uint64_t pipe_size;   /* bytes, default 1 MiB */

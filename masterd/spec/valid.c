@@ -34,6 +34,10 @@ bool valid_label(const char *s, const char **ret_why) {
         return rule(text_is_line(s) && !strchr(s, '/'), "must not have '/' or control characters", ret_why);
 }
 
+bool valid_line(const char *s, const char **ret_why) {
+        return rule(text_is_line(s), "must not have control characters", ret_why);
+}
+
 bool valid_queue(const char *s, const char **ret_why) {
         bool good = *s && strlen(s) < 64;
 

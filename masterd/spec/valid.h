@@ -12,6 +12,7 @@
 bool valid_role_name(const char *s, const char **ret_why);
 bool valid_env_name(const char *s, const char **ret_why);
 bool valid_label(const char *s, const char **ret_why); /* names of jobs and inputs */
+bool valid_line(const char *s, const char **ret_why);
 bool valid_queue(const char *s, const char **ret_why);
 bool valid_stack_signal(const char *s, const char **ret_why); /* "USR2", "42", "none" */
 bool valid_plain_signal(const char *s, const char **ret_why); /* "USR1" */

@@ -2,6 +2,7 @@
 """Savepoints and suspension: what was acknowledged is not fed again, everything else is, once."""
 import collections
 import json
+import re
 import time
 
 import pytest
@@ -125,6 +126,53 @@ def test_exactly_once_with_explicit_acknowledgement(quick, ledger, mode):
     counts = collections.Counter(all_lines(ledger) + [line for lines in before.values() for line in lines])
     assert set(counts) == set(wanted)
     assert set(counts.values()) == {1}, [line for line, n in counts.items() if n > 1][:10]
+
+
+def test_next_job_with_the_same_staging_dir_goes_on(quick, ledger):
+    """Three runs of one configuration, as upstream's users do: what the first two acknowledged is not read again, with a kill of
+    masterd right behind the first end; the third finds nothing left. Other users and other names begin at the beginning."""
+    wanted = make_data(ledger, 6, 1000)
+    job = config(ledger, SLOWLY, input=INPUT)
+    job["inputManager"]["workPreserve"] = {"dumpIntervalSec": 10, "hdfsConfig": {"stagingDir": f"/primus/staging/{ledger.path.name}"}}
+    once = lambda: [(line, n) for line, n in collections.Counter(all_lines(ledger)).items() if n > 1]
+    first = quick.submit(job)
+    wait_lines(quick, ledger, 1500)
+    text = quick.run("n1", "primusctl", "submit", "-", user="ml", input=json.dumps(job))
+    assert text.returncode == 1 and f"Job {first} keeps its progress under the same" in text.stderr, text
+    quick.primusctl("kill", str(first))
+    assert quick.wait_job(first) == 3
+    quick.kill9_now("n1", MASTERD)
+    quick.wait_nodes()
+    [kept] = [row for row in quick.primusctl_json("savepoint", "list") if row["job"] == first]
+    assert kept["name"].startswith("kept-1000-") and [e["text"] for e in quick.events(first, "progress-kept")] == [
+        f"the next job with this stagingDir goes on from savepoint {kept['name']}"]
+    assert "kept-" in quick.run("n1", "primusctl", "savepoint", "create", str(first), "kept-mine", user="ml").stderr
+
+    changed = json.loads(json.dumps(job))
+    changed["inputManager"]["fileConfig"]["inputs"][0]["spec"]["split"] = "1K"
+    text = quick.run("n1", "primusctl", "submit", "-", user="ml", input=json.dumps(changed))
+    assert text.returncode == 1 and "is of other data" in text.stderr and "split" in text.stderr, text
+
+    before = len(all_lines(ledger))
+    second = quick.submit(job)
+    assert quick.wait_job(second) == 0
+    assert quick.events(second, "restored") and set(all_lines(ledger)) == set(wanted)
+    # Of what the first had in its pipe and had not acknowledged, at most that comes again.
+    assert len(all_lines(ledger)) - len(wanted) == sum(n - 1 for _, n in once()) <= 4096 // len(wanted[0]) + 1 and before >= 1500
+    third = quick.submit(job)
+    assert quick.wait_job(third) == 0
+    assert sum(n - 1 for _, n in once()) == len(all_lines(ledger)) - len(wanted) <= 4096 // len(wanted[0]) + 1
+    assert quick.status(third)["data"]["done"] == quick.status(second)["data"]["done"]
+
+    other = quick.run("n1", "primusctl", "submit", "-", user="eve", input=json.dumps(job))
+    assert other.returncode == 0, other.stderr
+    number = int(re.search(r"\d+", other.stdout)[0])
+    assert not quick.events(number, "restored"), "another user's progress"
+    quick.primusctl("kill", str(number), user="eve")
+    quick.wait_job(number)
+    for row in quick.primusctl_json("savepoint", "list", user="root"):
+        if row["name"].startswith("kept-"):
+            quick.primusctl("savepoint", "delete", row["name"], user="root")
 
 
 def test_suspended_holds_data_back(quick, ledger):

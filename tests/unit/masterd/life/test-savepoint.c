@@ -23,6 +23,7 @@
 #include "masterd/job/suspend.h"
 #include "masterd/life/attempts.h"
 #include "masterd/life/lifecycle.h"
+#include "masterd/life/revive.h"
 #include "masterd/life/savepoints.h"
 #include "masterd/life/suspension.h"
 #include "masterd/link/link.h"
@@ -103,12 +104,17 @@ static int teardown(void **state) {
 
 /* ---- a job with data ---- */
 
-#define CONFIG(pattern, ack)                                                                                 \
+#define CONFIG(pattern, ack) CONFIG_KEPT(pattern, ack, "")
+#define CONFIG_KEPT(pattern, ack, kept)                                                                      \
         "{'name':'data','role':[{'roleName':'w','num':1,'vcores':0.5,'memoryMb':16,"                         \
         "'command':'x','inputPolicy':'STREAMING'}],"                                                         \
         "'inputManager':{'fileConfig':{'inputs':[{'name':'train','spec':{'pathPattern':"                     \
-        "'" pattern "','textInput':{}}}]}},'input':{'ack':'" ack "\"}}"
+        "'" pattern "','textInput':{}}}]}" kept "},'input':{'ack':'" ack "\"}}"
 #define HERE CONFIG("/d", "lag")
+/* Its progress is kept for the next one. */
+#define KEPT_AT(pattern, directory)                                                                          \
+        CONFIG_KEPT(pattern, "lag", ",'workPreserve':{'hdfsConfig':{'stagingDir':'" directory "'}}")
+#define KEPT KEPT_AT("/d", "/staging/a")
 
 static struct job *submit(struct manager *m, const char *config) {
         struct submission s = { .owner = OWNER, .config = json_text(config), .config_size = strlen(config) };
@@ -192,8 +198,8 @@ static void report(struct fixture *f, struct job *j, uint64_t task, uint64_t ack
 }
 
 /* Two tasks done, one begun, one failed for good. */
-static struct job *prepare(struct fixture *f) {
-        struct job *j = submit(f->m, HERE);
+static struct job *prepare_of(struct fixture *f, const char *config) {
+        struct job *j = submit(f->m, config);
 
         manager_schedule(f->m);
         kit_until_durable(f->m);
@@ -207,6 +213,10 @@ static struct job *prepare(struct fixture *f) {
         feeding_changed(f->m, j);
         kit_until_durable(f->m);
         return j;
+}
+
+static struct job *prepare(struct fixture *f) {
+        return prepare_of(f, HERE);
 }
 
 /* The data of a job as text, to be compared. */
@@ -568,6 +578,105 @@ static void test_job_ends_meanwhile(void **state) {
         assert_int_equal(j->state, JOB_KILLED);
 }
 
+/* ---- progress that the next job goes on from ---- */
+
+static void end(struct fixture *f, struct job *j) {
+        struct exit_report x = { .result = "success", .code = "exited", .memory_peak = UINT64_MAX };
+
+        x.id = executor_id_of(j->executors[0]);
+        x.started_real = x.ended_real = now_real();
+        lifecycle_stop_job(f->m, j, JOB_EVENT_KILLED, "killed");
+        exit_reported(f->m, f->node, &x);
+        assert_int_equal(j->state, JOB_KILLED);
+}
+
+/* What a submission comes to: 0, a job; SUBMIT_GOES_ON, and what from; negative, and why not. */
+static int try_submit(struct manager *m, const char *config, uint32_t owner, char text[static 512]) {
+        struct submission s = { .owner = owner, .config = json_text(config), .config_size = strlen(config) };
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        char *warnings = NULL;
+        struct job *j = NULL;
+        int r = submit_make(m, &s, &j, &warnings, &error);
+
+        snprintf(text, 512, "%s", r < 0 ? error.message : r == SUBMIT_GOES_ON ? s.savepoint : "");
+        revive_job_free(j);
+        sd_bus_error_free(&error);
+        free(warnings);
+        submission_done(&s);
+        return r;
+}
+
+static void test_kept_progress(void **state) {
+        struct fixture *f = *state;
+        struct job *j = prepare_of(f, KEPT), *again;
+        char name[512], text[512], *before;
+        struct savepoint *s;
+        struct restored r;
+        uint64_t key;
+
+        /* While a job has it, nobody else goes on from it, and none is there yet. */
+        assert_int_equal(n_savepoints(f->m), 0);
+        assert_true(try_submit(f->m, KEPT, OWNER, text) < 0);
+        assert_non_null(strstr(text, "Job 1 keeps its progress under the same "));
+        assert_true(try_submit(manager_job(kill_9(f), 1)->manager, KEPT, OWNER, text) < 0);
+        assert_int_equal(try_submit(f->m, KEPT_AT("/d", "/staging/b"), OWNER, text), 0);
+        assert_int_equal(try_submit(f->m, KEPT, OWNER + 1, text), 0);
+        assert_int_equal(savepoint_create(f->m, j, "kept-1000-x", false, OWNER, on_made, NULL, text),
+                         -EINVAL);
+
+        /* With its end it is there, in the same transaction: a master killed before has neither. */
+        before = stands(j);
+        end(f, j);
+        again = manager_job(kill_9(f), 1);
+        assert_false(job_state_ended(again->state));
+        assert_int_equal(n_savepoints(f->killed), 0);
+        kit_until_durable(f->m);
+        assert_null(manager_job(kill_9(f), 1)); /* it has ended */
+        assert_int_equal(n_savepoints(f->killed), 1);
+        assert_int_equal(try_submit(f->killed, KEPT, OWNER, name), SUBMIT_GOES_ON);
+
+        assert_int_equal(try_submit(f->m, KEPT, OWNER, text), SUBMIT_GOES_ON);
+        assert_string_equal(text, name);
+        s = savepoint_get(f->m, name);
+        assert_true(s->owner == OWNER && s->job == 1 && s->done == 2 && s->partial == 1 && s->failed == 1);
+        assert_int_equal(try_submit(f->m, KEPT, OWNER + 1, text), 0);
+        assert_int_equal(try_submit(f->m, KEPT_AT("/d", "/staging/b"), OWNER, text), 0);
+        assert_int_equal(try_submit(f->m, HERE, OWNER, text), 0);
+
+        /* Of other data it is not; the refusal leaves nothing taken. */
+        r = restore(f->m, name, KEPT_AT("/e", "/staging/a"), OWNER);
+        assert_non_null(
+                strstr(r.error, "is of other data: inputManager.fileConfig.inputs[0].spec.pathPattern"));
+
+        /* The next one goes on from it, has it alone, and replaces it. */
+        key = s->key;
+        r = restore(f->m, name, KEPT, OWNER);
+        assert_string_equal(r.error, "");
+        assert_stands(r.j, before);
+        free(before);
+        again = r.j;
+        r = restore(f->m, name, NULL, OWNER);
+        assert_non_null(strstr(r.error, "goes on from savepoint 'kept-1000-"));
+        manager_schedule(f->m);
+        kit_until_durable(f->m);
+        start(f, again);
+        report(f, again, 3, 300, TASK_DONE, false);
+        feeding_changed(f->m, again);
+        end(f, again);
+        kit_until_durable(f->m);
+        assert_int_equal(n_savepoints(f->m), 1);
+        s = savepoint_get(f->m, name);
+        assert_true(s->job == again->number && s->done == 3 && s->partial == 0 && s->key > key);
+        (void)kill_9(f);
+        assert_int_equal(n_savepoints(f->killed), 1);
+        assert_string_equal(restore(f->killed, name, KEPT, OWNER).error, "");
+
+        /* Deleted, it begins anew. */
+        assert_int_equal(savepoint_delete(f->m, s), 0);
+        kit_until_durable(f->m);
+        assert_int_equal(try_submit(f->m, KEPT, OWNER, text), 0);
+}
+
 static void test_suspend(void **state) {
         struct fixture *f = *state;
         char text[SUSPENSION_TEXT_MAX];
@@ -693,6 +802,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_kill_drains, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_job_ends_meanwhile, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_kept_progress, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_suspend, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_hold, setup, teardown),
         };
