@@ -19,6 +19,7 @@
 #include "masterd/fleet/blaming.h"
 #include "masterd/fleet/conditions.h"
 #include "masterd/fleet/fleet.h"
+#include "masterd/fleet/gpus-off.h"
 #include "masterd/fleet/hooks.h"
 #include "masterd/fleet/hosts.h"
 #include "masterd/fleet/liveness.h"
@@ -111,6 +112,7 @@ static void life_node_registered(struct manager *m, struct node *node, const str
 static int fleet_nodes_loaded(struct manager *m) {
         int r = hosts_load_nodes(m);
 
+        r = r < 0 ? r : gpus_off_load(m);
         return r < 0 ? r : blaming_load(m);
 }
 
@@ -121,6 +123,7 @@ static int fleet_jobs_loaded(struct manager *m) {
 }
 
 static void fleet_node_registered(struct manager *m, struct node *node, const struct registration *g) {
+        gpus_off_apply(m, node);
         stuck_registered(m, node);
         conditions_registered(m, node, g->conditions, g->n_conditions);
         hosts_registered(m, node);

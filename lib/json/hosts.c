@@ -80,6 +80,15 @@ static const struct json_member gpu[] = {
 };
 static const struct json_shape gpus = { "node show: gpu", "(sstsb)", gpu, ELEMENTSOF(gpu) };
 
+static const struct json_member gpu_off[] = {
+        { "uuid", "s", .at = 1 },
+        { "uid", "u", .at = 2 },
+        { "since", "t", .at = 3 },
+        { "reason", "s", .at = 4 },
+};
+static const struct json_shape gpus_off = { "node show: GPU out of use", "(suts)", gpu_off,
+                                            ELEMENTSOF(gpu_off) };
+
 static const struct json_member avoided[] = {
         { "uid", "u", .at = 1 },
         { "until", "t", .at = 2 },
@@ -118,6 +127,7 @@ static const struct json_member node[] = {
         MEMBER("conditions", "a(sssst)", .parts = &conditions),
         MEMBER("avoidedFor", "a(ut)", .parts = &avoids),
         MEMBER("gpuList", "a(sstsb)", .parts = &gpus),
+        MEMBER("gpusOff", "a(suts)", .parts = &gpus_off),
         MEMBER("windows", "a(ttsu)", .parts = &windows),
         MEMBER("executors", "a(usuusut)", .parts = &executors),
 };

@@ -66,6 +66,8 @@ int api_on_delete_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *
 /* Of hosts (node-calls.c): entries of the node's table. */
 int api_on_node_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_node_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_node_disable_gpu(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_node_enable_gpu(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_node_drain(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_node_set_labels(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_node_set_maintenance(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -16,6 +16,7 @@
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
+#include "masterd/fleet/gpus-off.h"
 #include "masterd/fleet/maintenance.h"
 #include "masterd/fleet/stuck.h"
 #include "masterd/job/array.h"
@@ -337,6 +338,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 attempts_node_lost(m, e, true);
         feeding_node_gone(m, node, false);
         stuck_forget(m, node);
+        gpus_off_forget(node);
         placement_node_removed(m, node);
         maintenance_forget(m, node);
         store_delete_node(m->store, node->name);

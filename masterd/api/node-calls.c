@@ -16,6 +16,7 @@
 #include "masterd/core/notices.h"
 #include "masterd/fleet/blaming.h"
 #include "masterd/fleet/conditions.h"
+#include "masterd/fleet/gpus-off.h"
 #include "masterd/fleet/hosts.h"
 #include "masterd/fleet/maintenance.h"
 #include "masterd/fleet/stuck.h"
@@ -137,6 +138,67 @@ static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 return r;
         }
         return manager_reply_later(m, reply);
+}
+
+/* ---- GPUs out of use ---- */
+
+static const char *gpu_of(const struct node *node, const char *word, sd_bus_error *error) {
+        const char *uuid = gpus_off_find(node, word);
+
+        if (!uuid)
+                (void)sd_bus_error_setf(
+                        error, ERROR_NOT_FOUND,
+                        "Node %s has no GPU '%.*s': expected is its number, from 0, or its uuid "
+                        "(it has %zu; 'primusctl node show %s' lists them)",
+                        node->name, utf8_fit(word, 64), word, node->inventory.n_gpus, node->name);
+        return uuid;
+}
+
+static int disable_gpu(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_of(m, call, error);
+        const char *word, *uuid, *reason;
+        int r;
+
+        if (!node)
+                return -ENXIO;
+        r = sd_bus_message_read(call, "ss", &word, &reason);
+        if (r < 0)
+                return r;
+        uuid = gpu_of(node, word, error);
+        if (!uuid)
+                return -ENXIO;
+        r = gpus_off_add(m, node, uuid, uid, reason);
+        if (r == -EALREADY)
+                return sd_bus_error_setf(error, ERROR_REFUSED, "GPU %s of node %s is out of use already",
+                                         uuid, node->name);
+        if (r == -E2BIG)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "%u GPUs of node %s are out of use, also some that it has no more; put "
+                        "those back in use first",
+                        GPUS_OFF_MAX, node->name);
+        return r < 0 ? r : reply_empty(m, call);
+}
+
+static int enable_gpu(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_of(m, call, error);
+        const char *word, *uuid;
+        int r;
+
+        if (!node)
+                return -ENXIO;
+        r = sd_bus_message_read(call, "s", &word);
+        if (r < 0)
+                return r;
+        uuid = gpu_of(node, word, error);
+        if (!uuid)
+                return -ENXIO;
+        if (!gpus_off_remove(m, node, uuid, uid))
+                return sd_bus_error_setf(error, ERROR_REFUSED, "GPU %s of node %s is in use", uuid,
+                                         node->name);
+        return reply_empty(m, call);
 }
 
 /* ---- labels ---- */
@@ -325,6 +387,14 @@ static int append_conditions(sd_bus_message *reply, struct manager *m, const str
         return r < 0 ? r : reply_close_array(reply);
 }
 
+static int append_gpus_off(sd_bus_message *reply, const struct node *node) {
+        int r = reply_open_array(reply, "gpusOff", "a(suts)");
+
+        for (const struct gpu_off *g = node->gpus_off; r >= 0 && g; g = g->next)
+                r = sd_bus_message_append(reply, "(suts)", g->uuid, g->uid, g->since_real, g->reason);
+        return r < 0 ? r : reply_close_array(reply);
+}
+
 /* The bit of GPU number i is in what executors hold there. */
 static int append_gpus(sd_bus_message *reply, const struct node *node) {
         int r = reply_open_array(reply, "gpuList", "a(sstsb)");
@@ -338,7 +408,8 @@ static int append_gpus(sd_bus_message *reply, const struct node *node) {
                 r = sd_bus_message_append(reply, "(sstsb)", g->uuid, g->model ?: "", g->memory, g->mig ?: "",
                                           (int)(held >> i & 1));
         }
-        return r < 0 ? r : reply_close_array(reply);
+        r = r < 0 ? r : reply_close_array(reply);
+        return r < 0 ? r : append_gpus_off(reply, node);
 }
 
 static int append_windows(sd_bus_message *reply, struct manager *m, const struct node *node) {
@@ -470,6 +541,8 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
 
 DEFINE_CALL(cordon)
 DEFINE_CALL(uncordon)
+DEFINE_CALL(disable_gpu)
+DEFINE_CALL(enable_gpu)
 DEFINE_CALL(drain)
 DEFINE_CALL(set_labels)
 DEFINE_CALL(set_maintenance)

@@ -120,6 +120,8 @@ const sd_bus_vtable api_node_vtable[] = {
         SD_BUS_METHOD("DeclareDead", "", "", on_declare_dead, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Cordon", "s", "", api_on_node_cordon, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Uncordon", "", "s", api_on_node_uncordon, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("DisableGPU", "ss", "", api_on_node_disable_gpu, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("EnableGPU", "s", "", api_on_node_enable_gpu, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Drain", "a{sv}", "", api_on_node_drain, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("SetLabels", "as", "", api_on_node_set_labels, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("SetMaintenance", "tts", "", api_on_node_set_maintenance, SD_BUS_VTABLE_UNPRIVILEGED),

@@ -74,6 +74,8 @@ const struct audit_rule audit_rules[] = {
         { "Node", "DeclareDead", AUDIT_CHANGES, NULL },
         { "Node", "Cordon", AUDIT_CHANGES, "reason" },
         { "Node", "Uncordon", AUDIT_CHANGES, NULL },
+        { "Node", "DisableGPU", AUDIT_CHANGES, "gpu reason" },
+        { "Node", "EnableGPU", AUDIT_CHANGES, "gpu" },
         { "Node", "Drain", AUDIT_CHANGES, "options" },
         { "Node", "SetLabels", AUDIT_CHANGES, "changes" },
         { "Node", "SetMaintenance", AUDIT_CHANGES, "from to reason" },

@@ -17,6 +17,7 @@
 #include "masterd/feed/feeding.h"
 #include "masterd/fleet/blaming.h"
 #include "masterd/fleet/fleet-parts.h"
+#include "masterd/fleet/gpus-off.h"
 #include "masterd/fleet/hooks.h"
 #include "masterd/fleet/maintenance.h"
 #include "masterd/fleet/stuck.h"
@@ -364,6 +365,7 @@ void hosts_stop(struct manager *m) {
         m->fleet->hosts_timer = sd_event_source_disable_unref(m->fleet->hosts_timer);
         maintenance_forget(m, NULL);
         stuck_free_all(m);
+        gpus_off_free_all(m);
 }
 
 /* ---- from the store ---- */

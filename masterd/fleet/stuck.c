@@ -248,6 +248,22 @@ void stuck_registered(struct manager *m, struct node *node) {
         stuck_review(m, node);
 }
 
+void stuck_let_go(struct manager *m, struct node *node, const struct inventory *new) {
+        struct stuck *s;
+
+        DL_FOREACH (node->stuck, s) {
+                place(m, node, s, false);
+                s->gpus = gpus_remap(&node->inventory, new, s->gpus);
+        }
+}
+
+void stuck_take_again(struct manager *m, struct node *node) {
+        struct stuck *s;
+
+        DL_FOREACH (node->stuck, s)
+                place(m, node, s, true);
+}
+
 void stuck_forget(struct manager *m, struct node *node) {
         while (node->stuck)
                 drop(m, node, node->stuck);

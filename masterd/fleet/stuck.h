@@ -39,6 +39,10 @@ bool stuck_reported(struct node *node, const struct executor_id *id);
 bool stuck_ended(struct manager *m, struct node *node, const struct executor_id *id);
 /* The registration is read: what it did not name is gone. */
 void stuck_registered(struct manager *m, struct node *node);
+/* The host lists its GPUs in another way from now on: what they hold of them is given back, and taken again
+ * when the scheduler knows of that list. */
+void stuck_let_go(struct manager *m, struct node *node, const struct inventory *new);
+void stuck_take_again(struct manager *m, struct node *node);
 /* The host is dead, and so are they. */
 void stuck_forget(struct manager *m, struct node *node);
 /* An executor there has ended. */

@@ -55,6 +55,16 @@ uint64_t gpus_of_text(const struct inventory *v, const char *text) {
         return gpus;
 }
 
+uint64_t gpus_remap(const struct inventory *old, const struct inventory *v, uint64_t gpus) {
+        uint64_t found = 0;
+
+        for (size_t i = 0; i < count_gpus(old); i++)
+                for (size_t k = 0; (gpus >> i & 1) && k < count_gpus(v); k++)
+                        if (strcmp(old->gpus[i].uuid, v->gpus[k].uuid) == 0)
+                                found |= UINT64_C(1) << k;
+        return found;
+}
+
 static int add_named(struct inventory *v, const char *uuid, size_t size) {
         struct gpu_info *bigger,
                 g = { .uuid = strndup(uuid, size), .model = strdup(""), .nodes = strdup("") };

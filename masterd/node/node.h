@@ -41,6 +41,7 @@ enum node_state node_next(enum node_state s, enum node_event e);
 struct link;
 struct executor;
 struct stuck;
+struct gpu_off;
 
 /* How it got its name: by a token. */
 struct node_joined {
@@ -99,6 +100,7 @@ struct node {
         char **set_labels;   /* people's alone, the same */
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/fleet/stuck.h */
         uint32_t n_stuck;
+        struct gpu_off *gpus_off;          /* out of use, see masterd/fleet/gpus-off.h */
         struct node_condition *conditions; /* masterd/node/condition.h; worst first */
         struct node_bursts bursts;
         struct node_refuses refuses;

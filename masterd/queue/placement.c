@@ -128,7 +128,13 @@ void placement_free_of(const struct manager *m, const struct node *node, uint64_
                 (void)sched_node_usage(m->placement->sched, node->slot, &u);
         *ret_cpu_milli = sub_sat(u.capacity.cpu_milli, u.cpu_milli);
         *ret_memory = sub_sat(u.capacity.memory, u.memory);
-        *ret_gpus = u.capacity.gpus - (uint32_t)MIN(__builtin_popcountll(u.gpus), (int)u.capacity.gpus);
+        *ret_gpus = u.capacity.gpus -
+                    (uint32_t)MIN(__builtin_popcountll(u.gpus | u.gpus_off), (int)u.capacity.gpus);
+}
+
+void placement_set_gpus_off(struct manager *m, struct node *node, uint64_t gpus) {
+        if (node->in_sched)
+                sched_node_set_gpus_off(m->placement->sched, node->slot, gpus);
 }
 
 /* ---- what executors hold ---- */

@@ -26,6 +26,8 @@ void placement_resume_hold(struct manager *m, struct executor *e);
 int placement_restore(struct manager *m, struct executor *e);
 /* A port that was granted is in use on the host: not again for a while. */
 void placement_port_taken(struct manager *m, struct executor *e);
+/* GPUs of it that nobody gets any more, as bits of its list. */
+void placement_set_gpus_off(struct manager *m, struct node *node, uint64_t gpus);
 /* What a node has left. */
 void placement_free_of(const struct manager *m, const struct node *node, uint64_t *ret_cpu_milli,
                        uint64_t *ret_memory, uint32_t *ret_gpus);

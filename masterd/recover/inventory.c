@@ -11,29 +11,49 @@
 #include "lib/base/strv.h"
 #include "masterd/core/manager.h"
 #include "masterd/fleet/ownhost.h"
+#include "masterd/fleet/stuck.h"
 #include "masterd/job/peers.h"
 #include "masterd/link/link.h"
+#include "masterd/node/gpus.h"
 #include "masterd/queue/placement-describe.h"
+#include "masterd/queue/placement.h"
 #include "masterd/queue/serving.h"
 
-/* GPUs are held by position; the agent may list them in another order than last time. */
-static void remap_gpus(struct node *node, const struct inventory *old, const struct inventory *new) {
+/* GPUs are held by position; the agent may list them in another order than last time, or without one that
+ * has fallen off its bus. Executors for which that changes something; in the scheduler's books they hold
+ * nothing until take_again(). */
+struct moved {
+        struct executor **executors;
+        size_t n;
+};
+
+static void let_go(struct manager *m, struct node *node, const struct inventory *new, struct moved *moved) {
         struct executor *e;
 
         DL_FOREACH2 (node->executors, e, node_next) {
-                uint64_t mask = 0;
-                for (size_t i = 0; i < old->n_gpus && i < 64; i++)
-                        for (size_t k = 0; (e->place.gpus & (UINT64_C(1) << i)) && k < new->n_gpus &&k < 64;
-                             k++)
-                                if (strcmp(old->gpus[i].uuid, new->gpus[k].uuid) == 0)
-                                        mask |= UINT64_C(1) << k;
-                e->place.gpus = mask;
+                uint64_t gpus = gpus_remap(&node->inventory, new, e->place.gpus);
+                if (gpus == e->place.gpus)
+                        continue;
+                placement_suspend_hold(m, e);
+                e->place.gpus = gpus;
+                moved->executors[moved->n++] = e;
         }
+        stuck_let_go(m, node, new);
+}
+
+/* The node has its new list. */
+static void take_again(struct manager *m, struct node *node, const struct moved *moved) {
+        if (moved->n > 0 || node->stuck)
+                (void)placement_node_changed(m, node); /* logged; registering tries it again */
+        for (size_t i = 0; i < moved->n; i++)
+                placement_resume_hold(m, moved->executors[i]);
+        stuck_take_again(m, node);
 }
 
 int inventory_take(struct manager *m, struct node *node, const struct inventory *new) {
         struct inventory copy = *new;
         struct addr before = node->address;
+        struct moved moved = {};
         struct executor *e;
         int r;
 
@@ -62,15 +82,20 @@ int inventory_take(struct manager *m, struct node *node, const struct inventory 
         copy.networks = calloc(new->n_networks + 1, sizeof(*copy.networks));
         if (copy.networks && new->n_networks > 0)
                 memcpy(copy.networks, new->networks, new->n_networks * sizeof(*copy.networks));
-        if (!copy.networks || strings_copy(new->labels, strings_count(new->labels), &copy.labels) < 0 ||
+        moved.executors = calloc(node->n_executors + 1, sizeof(*moved.executors));
+        if (!copy.networks || !moved.executors ||
+            strings_copy(new->labels, strings_count(new->labels), &copy.labels) < 0 ||
             strings_copy(new->numa, strings_count(new->numa), &copy.numa) < 0 ||
             placement_add_labels(node->name, &copy) < 0 || node_merge_labels(node, copy.labels) < 0) {
                 inventory_done(&copy);
+                free(moved.executors);
                 return -ENOMEM;
         }
-        remap_gpus(node, &node->inventory, &copy);
+        let_go(m, node, &copy, &moved);
         inventory_done(&node->inventory);
         node->inventory = copy;
+        take_again(m, node, &moved);
+        free(moved.executors);
         serving_registered(m, node);
         if (copy.address.family != AF_UNSPEC)
                 node->address = ownhost_address(m, node, &copy.address);

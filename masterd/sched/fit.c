@@ -40,7 +40,7 @@ static uint32_t special_count(const struct sched *s, const struct need *n, uint3
                 limit = (uint32_t)MIN(limit, room / n->shm);
         }
         if (n->gpus > 0 && (n->filter || need_is_exact(n))) {
-                gpus = layout_will_do(s, n, i) & ~node->gpus;
+                gpus = layout_will_do(s, n, i) & ~node_taken_gpus(node);
                 limit = MIN(limit, (uint32_t)__builtin_popcountll(gpus) / n->gpus);
         }
         return limit > 0 && need_is_exact(n) ? layout_count(node, n, gpus, false, limit) : limit;
@@ -243,7 +243,7 @@ uint32_t fit_lacking_for(const struct sched *s, const struct need *n, uint32_t i
                 return SCHED_WHOLE_HOSTS;
         if (!n->special)
                 return bits;
-        gpus = layout_will_do(s, n, i) & ~node->gpus;
+        gpus = layout_will_do(s, n, i) & ~node_taken_gpus(node);
         if (less(__builtin_popcountll(gpus), n->gpus, k))
                 bits |= SCHED_GPUS;
         if ((node->capacity.shm - MIN(node->held.shm, node->capacity.shm)) / k < n->shm)

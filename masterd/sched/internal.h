@@ -47,6 +47,7 @@ struct sched_node {
         struct sched_capacity capacity;
         struct held held;   /* during a placement also what it has chosen so far */
         uint64_t gpus;      /* bits held */
+        uint64_t gpus_off;  /* bits that nobody gets, for the time being: the node has them all the same */
         uint64_t *ports;    /* bit per port of the range, made when first needed; behind held.ports in a
                                placement */
         uint32_t port_next; /* where to look next: a port just given back rests a while */
@@ -55,6 +56,10 @@ struct sched_node {
         struct layout *layout;     /* NULL: not described */
         struct label_set *labels;
 };
+
+static inline uint64_t node_taken_gpus(const struct sched_node *n) {
+        return n->gpus | n->gpus_off;
+}
 
 /* Which nodes meet a set of constraints and have GPUs that will do, remembered by slot. Shared with clones;
  * changed only while nobody shares it. */

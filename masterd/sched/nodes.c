@@ -25,7 +25,7 @@ void node_refresh(struct sched *s, uint32_t slot) {
         s->cpu[slot] = (int32_t)FREE(c->cpu_milli, h->cpu_milli);
         s->memory[slot] = FREE(c->memory, h->memory);
         s->memory_mib[slot] = (int32_t)((s->memory[slot] + (1 << 20) - 1) >> 20);
-        s->gpus[slot] = open && c->gpus > 0 ? __builtin_popcountll(layout_whole(n) & ~n->gpus) : 0;
+        s->gpus[slot] = open && c->gpus > 0 ? __builtin_popcountll(layout_whole(n) & ~node_taken_gpus(n)) : 0;
         s->ports[slot] = (int32_t)FREE(capacity_ports(c), h->ports);
         s->executors[slot] = (int32_t)FREE(c->executors, h->executors);
 #undef FREE
@@ -92,6 +92,17 @@ void sched_node_set_usable(struct sched *s, uint32_t slot, bool usable) {
         node_refresh(s, slot);
 }
 
+void sched_node_set_gpus_off(struct sched *s, uint32_t slot, uint64_t gpus) {
+        struct sched_node *n = get(s, slot);
+
+        if (!n || n->gpus_off == gpus)
+                return;
+        s->grown++;
+        s->changed++;
+        n->gpus_off = gpus;
+        node_refresh(s, slot);
+}
+
 int sched_node_remove(struct sched *s, uint32_t slot) {
         struct sched_node *n = get(s, slot);
 
@@ -122,6 +133,7 @@ int sched_node_usage(const struct sched *s, uint32_t slot, struct sched_usage *r
                 .cpu_milli = n->held.cpu_milli,
                 .memory = n->held.memory,
                 .gpus = n->gpus,
+                .gpus_off = n->gpus_off,
                 .ports = n->held.ports,
                 .executors = n->held.executors,
                 .usable = n->usable,
@@ -176,7 +188,7 @@ static bool overlap(const struct sched_cpuset *a, const struct sched_cpuset *b) 
 int node_take(struct sched *s, uint32_t slot, const struct need *n, uint32_t k, struct grant *ret) {
         struct sched_node *node = &s->nodes[slot];
         _cleanup_free_ struct sched_cpuset *cpus = NULL;
-        uint64_t gpus = 0, free_gpus = n->gpus > 0 ? layout_will_do(s, n, slot) & ~node->gpus : 0;
+        uint64_t gpus = 0, free_gpus = n->gpus > 0 ? layout_will_do(s, n, slot) & ~node_taken_gpus(node) : 0;
 
         if (n->cpus > 0 && (!(cpus = malloc(sizeof(*cpus))) || need_cpu_bits(node) < 0))
                 return -ENOMEM;

@@ -213,7 +213,7 @@ static bool slot_keeps(const struct plan *plan, uint32_t slot, const struct rese
                 if (!it)
                         break;
         }
-        return (own->gpus & (gpus | ~gpus_of(&n->capacity))) == 0;
+        return (own->gpus & (gpus | n->gpus_off | ~gpus_of(&n->capacity))) == 0;
 }
 
 bool plan_keeps(struct plan *plan, const struct reservation *r) {

@@ -83,6 +83,8 @@ int sched_node_add(struct sched *s, const struct sched_capacity *c, uint32_t *re
 int sched_node_update(struct sched *s, uint32_t slot, const struct sched_capacity *c);
 /* An unusable node takes nothing new. */
 void sched_node_set_usable(struct sched *s, uint32_t slot, bool usable);
+/* GPUs that nobody gets any more, bit N: GPU N, in the place of those before; whoever holds one keeps it. */
+void sched_node_set_gpus_off(struct sched *s, uint32_t slot, uint64_t gpus);
 /* -EBUSY while something is held there. */
 int sched_node_remove(struct sched *s, uint32_t slot);
 
@@ -95,6 +97,7 @@ struct sched_usage {
         struct sched_capacity capacity;
         uint64_t cpu_milli, memory; /* held */
         uint64_t gpus;              /* held, bit N: GPU N */
+        uint64_t gpus_off;          /* nobody gets them */
         uint32_t ports, executors;  /* held */
         bool usable;
         uint64_t shm;             /* held */

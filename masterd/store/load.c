@@ -18,6 +18,7 @@ struct load {
                 store_load_hold_t hold;
                 store_load_label_t label;
                 store_load_window_t window;
+                store_load_gpu_off_t gpu_off;
                 store_load_stuck_t stuck;
                 store_load_avoid_t avoid;
                 store_load_verdict_t verdict;
@@ -91,6 +92,7 @@ DEFINE_ROW(node)
 DEFINE_ROW(hold)
 DEFINE_ROW(label)
 DEFINE_ROW(window)
+DEFINE_ROW(gpu_off)
 DEFINE_ROW(stuck)
 DEFINE_ROW(avoid)
 DEFINE_ROW(verdict)
@@ -268,6 +270,11 @@ int store_load_labels(struct store *s, store_load_label_t callback, void *userda
 int store_load_windows(struct store *s, store_load_window_t callback, void *userdata) {
         return load(s, "SELECT node, start, stop, reason, uid FROM node_window ORDER BY node, start",
                     &(struct load){ row_window, { .window = callback }, userdata });
+}
+
+int store_load_gpus_off(struct store *s, store_load_gpu_off_t callback, void *userdata) {
+        return load(s, "SELECT node, uuid, uid, since, reason FROM gpu_off ORDER BY node, since, uuid",
+                    &(struct load){ row_gpu_off, { .gpu_off = callback }, userdata });
 }
 
 int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdata) {

@@ -193,6 +193,9 @@ const char *const store_steps[] = {
         "ALTER TABLE job DROP COLUMN exit_status;"
         "ALTER TABLE executor DROP COLUMN code;"
         "ALTER TABLE executor DROP COLUMN term;",
+        "CREATE TABLE gpu_off(node TEXT NOT NULL, uuid TEXT NOT NULL, uid INTEGER NOT NULL, since INTEGER NOT "
+        "NULL,"
+        " reason TEXT NOT NULL, PRIMARY KEY(node, uuid)) STRICT, WITHOUT ROWID;",
         NULL,
 };
 

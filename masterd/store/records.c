@@ -142,6 +142,11 @@ const struct field window_fields[] = {
         F(TEXT, window_record, reason), F(U32, window_record, uid),       {},
 };
 
+const struct field gpu_off_fields[] = {
+        F(TEXT, gpu_off_record, node),      F(TEXT, gpu_off_record, uuid),   F(U32, gpu_off_record, uid),
+        F(U64, gpu_off_record, since_real), F(TEXT, gpu_off_record, reason), {},
+};
+
 const struct field stuck_fields[] = {
         F(TEXT, stuck_record, node),
         F(U32, stuck_record, job),
@@ -446,6 +451,10 @@ const struct op_definition op_definitions[_OP_MAX] = {
                             window_fields,
                             { "INSERT OR REPLACE INTO node_window(node, start, stop, reason, uid)"
                               " VALUES (?1, ?2, ?3, ?4, ?5)" } },
+        [OP_PUT_GPU_OFF] = { sizeof(struct gpu_off_record),
+                             gpu_off_fields,
+                             { "INSERT OR REPLACE INTO gpu_off(node, uuid, uid, since, reason)"
+                               " VALUES (?1, ?2, ?3, ?4, ?5)" } },
         [OP_PUT_STUCK] = { sizeof(struct stuck_record),
                            stuck_fields,
                            { "INSERT OR REPLACE INTO stuck(node, job, role, idx, attempt, uid, since, cpu, "
@@ -472,6 +481,9 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_DELETE_WINDOW] = { sizeof(struct window_record),
                                window_fields,
                                { "DELETE FROM node_window WHERE node = ?1 AND start = ?2" } },
+        [OP_DELETE_GPU_OFF] = { sizeof(struct gpu_off_record),
+                                gpu_off_fields,
+                                { "DELETE FROM gpu_off WHERE node = ?1 AND uuid = ?2" } },
         [OP_DELETE_STUCK] = { sizeof(struct stuck_record),
                               stuck_fields,
                               { "DELETE FROM stuck WHERE node = ?1 AND job = ?2 AND role = ?3 AND idx = ?4"
@@ -583,7 +595,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                              { "DELETE FROM node WHERE name = ?1", "DELETE FROM node_hold WHERE node = ?1",
                                "DELETE FROM node_label WHERE node = ?1",
                                "DELETE FROM node_window WHERE node = ?1", "DELETE FROM stuck WHERE node = ?1",
-                               "DELETE FROM blame WHERE node = ?1" } },
+                               "DELETE FROM gpu_off WHERE node = ?1", "DELETE FROM blame WHERE node = ?1" } },
         [OP_DELETE_TOKEN] = { sizeof(struct key_row), key_id_fields, { "DELETE FROM token WHERE id = ?1" } },
         [OP_PRUNE] = { sizeof(struct prune_row),
                        prune_fields,

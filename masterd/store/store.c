@@ -322,6 +322,10 @@ void store_put_window(struct store *s, const struct window_record *r) {
         put(s, OP_PUT_WINDOW, r);
 }
 
+void store_put_gpu_off(struct store *s, const struct gpu_off_record *r) {
+        put(s, OP_PUT_GPU_OFF, r);
+}
+
 void store_put_stuck(struct store *s, const struct stuck_record *r) {
         put(s, OP_PUT_STUCK, r);
 }
@@ -340,6 +344,10 @@ void store_delete_label(struct store *s, const struct label_record *r) {
 
 void store_delete_window(struct store *s, const struct window_record *r) {
         put(s, OP_DELETE_WINDOW, r);
+}
+
+void store_delete_gpu_off(struct store *s, const struct gpu_off_record *r) {
+        put(s, OP_DELETE_GPU_OFF, r);
 }
 
 void store_delete_stuck(struct store *s, const struct stuck_record *r) {

@@ -188,6 +188,14 @@ struct window_record {
         uint32_t uid;
 };
 
+/* A GPU that a person took out of use. */
+struct gpu_off_record {
+        const char *node, *uuid;
+        uint32_t uid;
+        uint64_t since_real;
+        const char *reason;
+};
+
 /* An attempt that is over for its job, but holds its place, because its processes do not die. */
 struct stuck_record {
         const char *node;
@@ -423,6 +431,7 @@ typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
 typedef int (*store_load_hold_t)(void *userdata, const struct hold_record *r);
 typedef int (*store_load_label_t)(void *userdata, const struct label_record *r);
 typedef int (*store_load_window_t)(void *userdata, const struct window_record *r);
+typedef int (*store_load_gpu_off_t)(void *userdata, const struct gpu_off_record *r);
 typedef int (*store_load_stuck_t)(void *userdata, const struct stuck_record *r);
 typedef int (*store_load_avoid_t)(void *userdata, const struct avoid_record *r);
 typedef int (*store_load_verdict_t)(void *userdata, const struct verdict_record *r);
@@ -471,6 +480,7 @@ int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata
 int store_load_holds(struct store *s, store_load_hold_t callback, void *userdata);
 int store_load_labels(struct store *s, store_load_label_t callback, void *userdata);
 int store_load_windows(struct store *s, store_load_window_t callback, void *userdata);
+int store_load_gpus_off(struct store *s, store_load_gpu_off_t callback, void *userdata);
 int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdata);
 int store_load_verdicts(struct store *s, store_load_verdict_t callback, void *userdata); /* of active jobs */
 int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata);    /* of active jobs */
@@ -497,13 +507,14 @@ uint64_t store_next_savepoint(struct store *s);
  * remembered and reported by store_commit(). */
 void store_put_job(struct store *s, const struct job_record *r); /* key: number */
 void store_put_executor(struct store *s,
-                        const struct executor_record *r);              /* key: job, role, index, attempt */
-void store_put_event(struct store *s, const struct event_record *r);   /* key: job, seq */
-void store_put_usage(struct store *s, const struct usage_record *r);   /* key: day, job, role (job not 0) */
-void store_put_node(struct store *s, const struct node_record *r);     /* key: name */
-void store_put_hold(struct store *s, const struct hold_record *r);     /* key: node, cause */
-void store_put_label(struct store *s, const struct label_record *r);   /* key: node, key */
-void store_put_window(struct store *s, const struct window_record *r); /* key: node, from */
+                        const struct executor_record *r);                /* key: job, role, index, attempt */
+void store_put_event(struct store *s, const struct event_record *r);     /* key: job, seq */
+void store_put_usage(struct store *s, const struct usage_record *r);     /* key: day, job, role (job not 0) */
+void store_put_node(struct store *s, const struct node_record *r);       /* key: name */
+void store_put_hold(struct store *s, const struct hold_record *r);       /* key: node, cause */
+void store_put_label(struct store *s, const struct label_record *r);     /* key: node, key */
+void store_put_window(struct store *s, const struct window_record *r);   /* key: node, from */
+void store_put_gpu_off(struct store *s, const struct gpu_off_record *r); /* key: node, uuid */
 void store_put_stuck(struct store *s,
                      const struct stuck_record *r); /* key: node, job, role, index, attempt */
 void store_put_avoid(struct store *s, const struct avoid_record *r);         /* key: all of it */
@@ -542,6 +553,7 @@ void store_delete_node(struct store *s, const char *name);                    /*
 void store_delete_hold(struct store *s, const struct hold_record *r);
 void store_delete_label(struct store *s, const struct label_record *r);
 void store_delete_window(struct store *s, const struct window_record *r);
+void store_delete_gpu_off(struct store *s, const struct gpu_off_record *r);
 void store_delete_stuck(struct store *s, const struct stuck_record *r);
 void store_delete_token(struct store *s, const uint8_t id[static 8]);
 

@@ -57,6 +57,7 @@ enum op_kind {
         OP_PUT_HOLD,
         OP_PUT_LABEL,
         OP_PUT_WINDOW,
+        OP_PUT_GPU_OFF,
         OP_PUT_STUCK,
         OP_PUT_AVOID,
         OP_PUT_VERDICT,
@@ -64,6 +65,7 @@ enum op_kind {
         OP_DELETE_HOLD,
         OP_DELETE_LABEL,
         OP_DELETE_WINDOW,
+        OP_DELETE_GPU_OFF,
         OP_DELETE_STUCK,
         OP_PUT_TOKEN,
         OP_PUT_REVOKED,
@@ -108,8 +110,8 @@ extern const struct op_definition op_definitions[_OP_MAX];
 /* As the columns of the loads; body_fields are those of the struct behind job_record's body. */
 extern const struct field job_fields[], kept_task_fields[], body_fields[], executor_fields[], event_fields[],
         element_fields[], usage_fields[], node_fields[], hold_fields[], label_fields[], window_fields[],
-        stuck_fields[], avoid_fields[], verdict_fields[], token_fields[], revoked_fields[], secret_fields[],
-        data_file_fields[], data_source_fields[], data_block_fields[], data_task_fields[],
+        gpu_off_fields[], stuck_fields[], avoid_fields[], verdict_fields[], token_fields[], revoked_fields[],
+        secret_fields[], data_file_fields[], data_source_fields[], data_block_fields[], data_task_fields[],
         data_state_fields[], savepoint_fields[], scope_fields[], blame_fields[], share_fields[],
         change_fields[], cut_fields[];
 

@@ -104,7 +104,8 @@ NODE = {
     "joinedFrom": ("s", "10.0.0.1"), "joinedBy": ("u", 0), "takenOver": ("b", True), "labels": ("as", ["rack=a", "ssd"]),
     "holds": ("a(sbsuttts)", [("admin", True, "disk", 0, T, MOST, 60_000_000, "reboot"), ("verdict", True, "hot", 1, T, T + 1, MOST, "none"), ("admin", False, "", 0, T, 0, MOST, "none")]),
     "conditions": ("a(sssst)", [("disk", "/var", "WARNING", "90 % full", T)]), "avoidedFor": ("a(ut)", [(0, T + 1)]),
-    "gpuList": ("a(sstsb)", [("GPU-1", "H100", 80 * GIB, "", True), ("GPU-2", "H100", 80 * GIB, "1g.5gb", False)]), "windows": ("a(ttsu)", [(T, T + 1_000_000, "firmware", 0)]),
+    "gpuList": ("a(sstsb)", [("GPU-1", "H100", 80 * GIB, "", True), ("GPU-2", "H100", 80 * GIB, "1g.5gb", False)]),
+    "gpusOff": ("a(suts)", [("GPU-1", 0, T, "hot"), ("GPU-9", 0, T, "")]), "windows": ("a(ttsu)", [(T, T + 1_000_000, "firmware", 0)]),
     "executors": ("a(usuusut)", [(1, "worker", 2, 1, "RUNNING", 0, T), (2, "", 0, 1, "STOPPING", 0, 0)]), "later": ("s", "new"), "strange": ("a(uu)", [(1, 2)])}
 
 

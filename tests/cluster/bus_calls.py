@@ -17,7 +17,7 @@ CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "Rem
           "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "KillWith", "Delete", "Succeed", "Why", "Requeue", "Suspend", "Resume",
                   "SuspendAs", "OpenArtifacts", "ListTasks", "RetryTask", "SkipTask", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
                   "WriteSession", "ResizeSession", "CloseSession", "Rerun", "Replace", "Update", "Scale", "AddRole", "RemoveRole", "RestartRole"},
-          "Node": {"DeclareDead", "Cordon", "Uncordon", "Drain", "SetLabels", "SetMaintenance", "CancelMaintenance"}}
+          "Node": {"DeclareDead", "Cordon", "Uncordon", "DisableGPU", "EnableGPU", "Drain", "SetLabels", "SetMaintenance", "CancelMaintenance"}}
 # Arguments that are fine as such, so that it is the caller that is refused.
 ARGUMENTS = {"ReadLog": ["worker", "0", "0", "0", "0", "0"], "Capture": ["worker", "0", "0"], "Trace": ["worker", "0", "runqueue", "0"],
              "OpenSession": ["worker", "0", "1", "2", "105", "100", "0"], "SuspendAs": ["eve"], "OpenArtifacts": ["n1", "0", "0"], "RestartRole": ["worker", "0", "0"],

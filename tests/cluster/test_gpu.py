@@ -6,7 +6,7 @@ What the kernel refuses is not seen here (a container host has no device control
 import json
 
 import pytest
-from sandbox import AGENTD, Cluster, cluster_name
+from sandbox import AGENTD, MASTERD, Cluster, cluster_name
 
 HOST = "n1"
 MODEL = "NVIDIA_H100_80GB_HBM3"
@@ -147,6 +147,72 @@ def test_who_leaves_takes_its_gpu_along(host):
     host.wait_for(lambda: host.executor(job, "short")["state"] == "SUCCEEDED", 30, "the end of the short one")
     host.wait_for(lambda: len(gpus_of(allowed(host, job))) == 1, what="its GPU taken from the other")
     host.kill(job)
+
+
+def node(host, *arguments, user="root"):
+    return host.run("n1", "primusctl", "node", *arguments, user=user)
+
+
+def test_out_of_use(host):
+    """One that a person has taken out of use is given to nobody, over a kill of masterd and whatever its place in the list; who has it
+    keeps it. Others may not say so."""
+    first = start(host, role())
+    taken = variables(host, first)["PRIMUS_GPUS"]
+    done = node(host, "disable", HOST, f"gpu:{taken}", "--reason=too hot")
+    assert done.returncode == 0 and "what runs on it goes on" in done.stdout, done
+    other = next(n for n in range(4) if uuid(n) != taken)
+    assert node(host, "disable", HOST, f"gpu:{other}").returncode == 0
+    host.kill9_now("n1", MASTERD)
+    host.wait_nodes()
+    assert host.status(first)["state"] == "RUNNING"
+    host.kill(first)
+    text = node(host, "show", HOST).stdout
+    assert f"Out of use: GPU {int(taken[4])} by root, since" in text and ": too hot" in text, text
+    assert "GPUs:       2 of 4 free" in text, text
+    two = start(host, role(num=2), gpuVisibility="executor")
+    assert {variables(host, two, i)["PRIMUS_GPUS"] for i in range(2)} == {uuid(n) for n in range(4)} - {taken, uuid(other)}
+    more = host.submit({"name": "more", "role": [role()]})
+    why = lambda: host.primusctl("why", str(more))
+    host.wait_for(lambda: "GPU" in why(), 10, "what it is short of")
+    show(host, *[gpu(n, uuid=uuid(3 - n), minor=3 - n, pci=f"0000:{n + 5}b:00") for n in range(4)])  # another order
+    host.exec(HOST, "systemctl", "restart", AGENTD)
+    host.wait_for(lambda: [g["uuid"] for g in gpu_list(host)] == [uuid(n) for n in (3, 2, 1, 0)], 30, "another order")
+    host.wait_nodes()
+    assert host.status(more)["state"] == "QUEUED", why()
+    assert "is out of use already" in node(host, "disable", HOST, f"gpu:{taken}").stderr
+    refused = node(host, "disable", HOST, "gpu:7")
+    assert refused.returncode == 1 and f"Node {HOST} has no GPU '7'" in refused.stderr and "it has 4" in refused.stderr
+    assert "not a GPU: 2" in node(host, "disable", HOST, "2").stderr
+    assert node(host, "enable", HOST, f"gpu:{taken}", user="eve").returncode != 0
+    assert host.status(more)["state"] == "QUEUED"
+    assert node(host, "enable", HOST, f"gpu:{taken}").returncode == 0
+    assert variables(host, more)["PRIMUS_GPUS"] == taken
+    assert "is in use" in node(host, "enable", HOST, f"gpu:{taken}").stderr
+    assert node(host, "enable", HOST, f"gpu:{uuid(other)}").returncode == 0
+    host.kill(two, more)
+    assert "Out of use" not in node(host, "show", HOST).stdout
+    show(host, *TWO_PAIRS)
+    host.exec(HOST, "systemctl", "restart", AGENTD)
+    host.wait_nodes()
+
+
+def test_listed_anew(host):
+    """A GPU falls off its bus and the agent starts again: those behind it move up in the list, and whoever has one keeps it alone."""
+    jobs = [start(host, role()) for _ in range(3)]
+    have = [variables(host, job)["PRIMUS_GPUS"] for job in jobs]
+    gone = next(n for n in range(4) if uuid(n) not in have or n == int(have[0][4]))
+    host.kill(jobs[0])
+    show(host, *[gpu(n) for n in range(4) if n != gone])
+    host.exec(HOST, "systemctl", "restart", AGENTD)
+    host.wait_for(lambda: len(gpu_list(host)) == 3, 30, "three GPUs")
+    host.wait_nodes()
+    last = start(host, role())
+    assert variables(host, last)["PRIMUS_GPUS"] not in have[1:] + [uuid(gone)]
+    host.kill(*jobs[1:], last)
+    show(host, *TWO_PAIRS)
+    host.exec(HOST, "systemctl", "restart", AGENTD)
+    host.wait_for(lambda: len(gpu_list(host)) == 4, 30, "four GPUs again")
+    host.wait_nodes()
 
 
 def test_parts(host):

@@ -91,7 +91,8 @@ def settled(cluster, node, number):
 
 
 def test_bytes_and_cpu_of_all_that_ended(cluster, trainer):
-    """Threads, children that were waited for, and the main process: to the byte, and to a few milliseconds of CPU."""
+    """Threads, children that were waited for, and the main process: to the byte, and to a few milliseconds of CPU: what one that ends
+    has run since the kernel's latest tick is not in its sum yet, and ticks are late where a hypervisor is busy."""
     command, told = trainer("ended", """
         work(50)
         while usage() < 0.3: pass
@@ -104,7 +105,7 @@ def test_bytes_and_cpu_of_all_that_ended(cluster, trainer):
     assert own["read"] > 7 * 50 * 4096
     assert one["readBytes"] == own["read"]
     assert one["writeBytes"] == own["write"]
-    assert abs(one["cpuUsec"] / 1e6 - own["cpu"]) < 0.005 + 0.01 * own["cpu"]
+    assert abs(one["cpuUsec"] / 1e6 - own["cpu"]) < 0.012 + 0.01 * own["cpu"]
 
 
 def test_agentd_goes_in_between(cluster, trainer):

@@ -184,7 +184,7 @@ def test_warnings_name_key_place_and_remedy(upstream, name):
         if severity:
             told.add(key)
             assert ADVICE.search(message), line
-    slips = {"hello": {"jvmMemoryMb"}, "input-file-text": {"jvmMemoryMb", "progressManagerType", "workPreserve", "gracefulShutdown"},
+    slips = {"hello": {"jvmMemoryMb"}, "input-file-text": {"jvmMemoryMb", "progressManagerType", "dumpIntervalSec", "gracefulShutdown"},
              "input-kafka-text": {"jvmMemoryMb", "progressManagerType", "bootstrap.servers", "enable.auto.commit", "key.deserializer",
                                   "value.deserializer"},
              "tensorflow-parameterserver": {"jvmMemoryMb", "runtimeConf"}}

@@ -166,6 +166,33 @@ static void print_gpus(json_t *list) {
         }
 }
 
+/* Its number in the list; or, of one that is not there any more, its uuid. */
+static const char *gpu_name(json_t *list, const char *uuid, char buf[static 64]) {
+        json_t *g;
+        size_t i;
+
+        json_array_foreach (list, i, g)
+                if (strcmp(json_get_text(g, "uuid"), uuid) == 0) {
+                        snprintf(buf, 64, "GPU %zu%s", i,
+                                 json_is_true(json_object_get(g, "taken")) ? ", which is still in use," : "");
+                        return buf;
+                }
+        return uuid;
+}
+
+static void print_gpus_off(json_t *all) {
+        char user[32], when[32], name[64];
+        json_t *g;
+        size_t i;
+
+        json_array_foreach (json_object_get(all, "gpusOff"), i, g)
+                printf("%s %s by %s, since %s%s%s\n", i == 0 ? "Out of use:" : "           ",
+                       gpu_name(json_object_get(all, "gpuList"), json_get_text(g, "uuid"), name),
+                       user_name((uint32_t)json_get_number(g, "uid"), user),
+                       local_time(json_get_number(g, "since"), when), *json_get_text(g, "reason") ? ": " : "",
+                       json_get_text(g, "reason"));
+}
+
 static void print_joined(json_t *all) {
         bool taken = json_is_true(json_object_get(all, "takenOver"));
         char when[32], user[32];
@@ -211,6 +238,7 @@ int node_show(struct cli *c, const char *node) {
                 printf("GPUs:       %" PRIu64 " of %" PRIu64 " free\n", json_get_number(all, "gpusFree"),
                        json_get_number(all, "gpus"));
         print_gpus(json_object_get(all, "gpuList"));
+        print_gpus_off(all);
         if (json_array_size(json_object_get(all, "labels")) > 0) {
                 printf("Labels:    ");
                 json_array_foreach (json_object_get(all, "labels"), i, label)

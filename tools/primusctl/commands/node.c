@@ -119,6 +119,55 @@ static int node_uncordon(struct cli *c, const struct node_options *o, char **arg
         return worst;
 }
 
+/* ---- disable, enable: a GPU ---- */
+
+/* "gpu:2" or "gpu:GPU-1234...": what is behind the colon. */
+static const char *gpu_word(const char *word) {
+        return strncmp(word, "gpu:", 4) == 0 && word[4] ? word + 4 : NULL;
+}
+
+static int gpu_call(struct cli *c, const char *node, const char *method, const char *gpu,
+                    const char *reason) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = node_call_new(c, node, method, &m);
+
+        if (!r && sd_bus_message_append(m, "s", gpu) < 0)
+                r = cli_usage(c, "gpu: not valid UTF-8");
+        if (!r && reason && sd_bus_message_append(m, "s", reason) < 0)
+                r = cli_fail(c, "--reason: not valid UTF-8");
+        return r ? r : node_call(c, node, m, &reply);
+}
+
+static int node_gpus(struct cli *c, const struct node_options *o, char **args, size_t n, bool on) {
+        int worst = CLI_OK;
+
+        for (size_t i = 1; i < n; i++)
+                if (!gpu_word(args[i]))
+                        return cli_usage(
+                                c,
+                                "not a GPU: %s; expected gpu:NUMBER or gpu:UUID, as 'primusctl node show' has them",
+                                args[i]);
+        for (size_t i = 1; i < n && worst != CLI_UNREACHABLE; i++) {
+                const char *gpu = gpu_word(args[i]);
+                int r = on ? gpu_call(c, args[0], "EnableGPU", gpu, NULL)
+                           : gpu_call(c, args[0], "DisableGPU", gpu, o->reason ? o->reason : "");
+                worst = worse(worst, r);
+                if (!r && !c->json)
+                        printf(on ? "GPU %s of node %s is in use\n"
+                                  : "GPU %s of node %s is given to nobody any more; what runs on it goes on\n",
+                               gpu, args[0]);
+        }
+        return worst;
+}
+
+static int node_disable(struct cli *c, const struct node_options *o, char **args, size_t n) {
+        return node_gpus(c, o, args, n, false);
+}
+
+static int node_enable(struct cli *c, const struct node_options *o, char **args, size_t n) {
+        return node_gpus(c, o, args, n, true);
+}
+
 /* ---- drain ---- */
 
 /* "2h": from now; or a point in time. */
@@ -323,6 +372,9 @@ static int node_run(struct cli *c, void *options, char **args, size_t n) {
                   "NAME... [--reason=TEXT] [--grace=TIME] [--deadline=TIME] [--then=reboot|poweroff] "
                   "[--wait]",
                   1, SIZE_MAX, REASON | DRAIN, node_drain },
+                { "disable", "NAME gpu:NUMBER|gpu:UUID... [--reason=TEXT]", 2, SIZE_MAX, REASON,
+                  node_disable },
+                { "enable", "NAME gpu:NUMBER|gpu:UUID...", 2, SIZE_MAX, 0, node_enable },
                 { "label", "NAME KEY=VALUE|KEY-...", 2, SIZE_MAX, 0, node_label },
                 { "maintenance", "NAME [--from=TIME --to=TIME [--reason=TEXT] | cancel [TIME]]", 1, 3,
                   REASON | WINDOW, node_maintenance },
@@ -337,7 +389,7 @@ static int node_run(struct cli *c, void *options, char **args, size_t n) {
                 if (n - 1 < verbs[i].min || n - 1 > verbs[i].max)
                         return cli_usage(c, "usage: primusctl node %s %s", verbs[i].verb, verbs[i].arguments);
                 if (o->reason && !(verbs[i].options & REASON))
-                        return cli_usage(c, "--reason goes with cordon, drain and maintenance");
+                        return cli_usage(c, "--reason goes with cordon, disable, drain and maintenance");
                 if ((o->grace || o->deadline || o->then || o->wait) && !(verbs[i].options & DRAIN))
                         return cli_usage(c, "--grace, --deadline, --then and --wait go with drain");
                 if ((o->from || o->to) && !(verbs[i].options & WINDOW))
@@ -345,8 +397,8 @@ static int node_run(struct cli *c, void *options, char **args, size_t n) {
                 return verbs[i].run(c, o, args + 1, n - 1);
         }
         return cli_usage(c,
-                         "there is no 'node %s'; there are show, cordon, uncordon, drain, label, "
-                         "maintenance, declare-dead and remove",
+                         "there is no 'node %s'; there are show, cordon, uncordon, drain, disable, enable, "
+                         "label, maintenance, declare-dead and remove",
                          args[0]);
 }
 
@@ -368,7 +420,8 @@ static const struct cli_option node_options[] = {
 
 const struct command node_command = {
         .name = "node",
-        .arguments = "show|cordon|uncordon|drain|label|maintenance|declare-dead|remove NAME ...",
+        .arguments =
+                "show|cordon|uncordon|drain|disable|enable|label|maintenance|declare-dead|remove NAME ...",
         .help = "Look at a host, take it out of use and back, vouch that it is dead",
         .details =
                 "show: everything about the host, and what runs there.\n"
@@ -378,6 +431,7 @@ const struct command node_command = {
                 "what is not started again after a failure (restartType NEVER) is waited for. With "
                 "--deadline,\n"
                 "everything may end by itself until then. After --then=reboot the host comes back in use.\n"
+                "disable gpu:2: nobody gets that GPU (its number or uuid) until it is enabled.\n"
                 "label: KEY=VALUE sets a label, KEY- takes it away again.\n"
                 "maintenance: before the window nothing starts that would run into it; in it the host is "
                 "drained.\n"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* However many GPUs an executor has, and however long their names are, masterd knows them after a restart. */
+#include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "masterd/core/manager.h"
+#include "masterd/fleet/gpus-off.h"
 #include "masterd/fleet/stuck.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/node/gpus.h"
@@ -120,12 +122,110 @@ static void test_restart(void **state) {
         assert_int_equal(node->stuck->gpus, UINT64_MAX);
 }
 
+#define WITH_GPUS(n)                                                                                         \
+        "{'role':[{'roleName':'w','num':1,'vcores':1,'memoryMb':16,'gpuNum':" #n ",'command':'x'}]}"
+
+static const char *uuids_of(const struct job *j, char buf[static 512]) {
+        _cleanup_free_ char *text = gpus_text(&j->executors[0]->node->inventory, j->executors[0]->place.gpus);
+
+        assert_non_null(text);
+        snprintf(buf, 512, "%s", text);
+        return buf;
+}
+
+/* The agent lists them in another order, or without one that has fallen off its bus: whoever has one keeps
+ * that one, and nobody else gets it. */
+static void test_listed_anew(void **state) {
+        struct kit *k = *state;
+        struct gpu_info few[4], turned[4];
+        char one[512], again[512];
+        struct job *j, *other;
+        uint64_t a, b;
+
+        name_all(false);
+        for (size_t i = 0; i < 4; i++) {
+                few[i] = gpus[i];
+                turned[i] = gpus[3 - i];
+        }
+        kit_register_gpus(k->m, "n1", 64, UINT64_C(64) << 30, few, 4);
+        j = kit_submit_durable(k->m, WITH_GPUS(1));
+        assert_int_equal(j->executors[0]->state, EXECUTOR_PLACED);
+        uuids_of(j, one);
+        kit_register_gpus(k->m, "n1", 64, UINT64_C(64) << 30, turned, 4);
+        assert_string_equal(uuids_of(j, again), one);
+        other = kit_submit_durable(k->m, WITH_GPUS(3));
+        assert_int_equal(other->executors[0]->state, EXECUTOR_PLACED);
+        a = j->executors[0]->place.gpus;
+        b = other->executors[0]->place.gpus;
+        assert_true((a & b) == 0 && (a | b) == 15);
+
+        /* One of the three is gone. */
+        for (size_t i = 0, n = 0; i < 4; i++)
+                if (a >> i & 1 || i != (a & 1 ? 1 : 0))
+                        few[n++] = turned[i];
+        kit_register_gpus(k->m, "n1", 64, UINT64_C(64) << 30, few, 3);
+        assert_string_equal(uuids_of(j, again), one);
+        a = j->executors[0]->place.gpus;
+        b = other->executors[0]->place.gpus;
+        assert_true((a & b) == 0 && (a | b) == 7);
+}
+
+/* A person takes one out of use: by its number, it stays so by its uuid. */
+static void test_out_of_use(void **state) {
+        struct kit *k = *state;
+        struct gpu_info few[4], turned[4];
+        struct node *node;
+        struct job *j, *all;
+        char text[512];
+
+        name_all(false);
+        for (size_t i = 0; i < 4; i++) {
+                few[i] = gpus[i];
+                turned[i] = gpus[3 - i];
+        }
+        kit_register_gpus(k->m, "n1", 64, UINT64_C(64) << 30, few, 4);
+        node = nodes_get(&k->m->nodes, "n1");
+        assert_null(gpus_off_find(node, "4"));
+        assert_null(gpus_off_find(node, "GPU-0"));
+        assert_string_equal(gpus_off_find(node, "2"), names[2]);
+        assert_string_equal(gpus_off_find(node, names[1]), names[1]);
+
+        j = kit_submit_durable(k->m, WITH_GPUS(1)); /* keeps what it has */
+        assert_string_equal(uuids_of(j, text), names[0]);
+        assert_int_equal(gpus_off_add(k->m, node, names[0], 7, "hot"), 0);
+        assert_int_equal(gpus_off_add(k->m, node, names[2], 7, ""), 0);
+        assert_int_equal(gpus_off_add(k->m, node, names[2], 7, ""), -EALREADY);
+        all = kit_submit_durable(k->m, WITH_GPUS(3));
+        assert_int_equal(all->executors[0]->state, EXECUTOR_PENDING);
+        assert_int_equal(kit_submit_durable(k->m, WITH_GPUS(2))->executors[0]->state, EXECUTOR_PLACED);
+        kit_register_gpus(k->m, "n1", 64, UINT64_C(64) << 30, turned, 4);
+        assert_int_equal(all->executors[0]->state, EXECUTOR_PENDING);
+
+        kit_restart(k);
+        kit_register_gpus(k->m, "n1", 64, UINT64_C(64) << 30, turned, 4);
+        node = nodes_get(&k->m->nodes, "n1");
+        assert_string_equal(node->gpus_off->reason, "hot");
+        assert_int_equal(node->gpus_off->uid, 7);
+        kit_exited(k->m, manager_job(k->m, 1)->executors[0], 0);
+        kit_exited(k->m, manager_job(k->m, 3)->executors[0], 0);
+        kit_until_durable(k->m);
+        assert_int_equal(manager_job(k->m, 2)->executors[0]->state, EXECUTOR_PENDING); /* two of four */
+        assert_true(gpus_off_remove(k->m, node, names[2], 7));
+        assert_false(gpus_off_remove(k->m, node, names[2], 7));
+        kit_until_durable(k->m);
+        assert_int_equal(manager_job(k->m, 2)->executors[0]->state, EXECUTOR_PLACED);
+        assert_int_equal(manager_job(k->m, 2)->executors[0]->place.gpus,
+                         7); /* of the turned list: all but 0 */
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_text),
                 cmocka_unit_test(test_whole_words),
                 cmocka_unit_test(test_named),
                 cmocka_unit_test_setup_teardown(test_restart, kit_setup, kit_teardown),
+                cmocka_unit_test_setup_teardown(test_listed_anew, kit_setup, kit_teardown),
+                cmocka_unit_test_setup_teardown(test_out_of_use, kit_setup, kit_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
