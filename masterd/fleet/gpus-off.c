@@ -77,7 +77,7 @@ static int off_add(struct node *node, const struct gpu_off_record *r) {
 }
 
 int gpus_off_add(struct manager *m, struct node *node, const char *uuid, uint32_t uid, const char *reason) {
-        const struct gpu_off_record r = {
+        struct gpu_off_record r = {
                 .node = node->name, .uuid = uuid, .uid = uid, .since_real = now_real(), .reason = reason
         };
         const struct gpu_off *g;
@@ -92,6 +92,7 @@ int gpus_off_add(struct manager *m, struct node *node, const char *uuid, uint32_
         k = off_add(node, &r);
         if (k < 0)
                 return k;
+        r.reason = node->gpus_off->prev->reason; /* as much of it as is kept */
         store_put_gpu_off(m->store, &r);
         manager_touch(m);
         log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },

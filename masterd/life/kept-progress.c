@@ -38,8 +38,10 @@ static int name_of(uint32_t owner, const char *staging_dir, char ret[static SAVE
         return 0;
 }
 
+/* Whether such a job has progress of its own, which masterd would know of (job.data). */
 static bool keeps(const struct job_spec *spec) {
-        return spec->staging_dir && spec_n_sources(spec) > 0;
+        return spec->staging_dir && spec_n_sources(spec) > 0 && spec->lockstep == LOCKSTEP_OFF &&
+               !spec->array.array;
 }
 
 bool kept_progress_find(const struct manager *m, uint32_t owner, const struct job_spec *spec,
@@ -104,7 +106,7 @@ int kept_progress_take(struct manager *m, struct job *j, const char *from,
         char name[SAVEPOINT_NAME_MAX + 1];
         int r;
 
-        if (!keeps(j->spec))
+        if (!keeps(j->spec) || !j->data)
                 return 0;
         snprintf(text, KEPT_PROGRESS_TEXT_MAX, "The master is out of memory");
         if (name_of(j->owner, j->spec->staging_dir, name) < 0)
@@ -116,7 +118,7 @@ int kept_progress_take(struct manager *m, struct job *j, const char *from,
 int kept_progress_resume(struct manager *m, struct job *j) {
         char name[SAVEPOINT_NAME_MAX + 1];
 
-        if (!keeps(j->spec))
+        if (!keeps(j->spec) || !j->data)
                 return 0;
         return name_of(j->owner, j->spec->staging_dir, name) < 0 ? -ENOMEM : hold_name(m, j, name);
 }

@@ -115,6 +115,11 @@ static int teardown(void **state) {
 #define KEPT_AT(pattern, directory)                                                                          \
         CONFIG_KEPT(pattern, "lag", ",'workPreserve':{'hdfsConfig':{'stagingDir':'" directory "'}}")
 #define KEPT KEPT_AT("/d", "/staging/a")
+#define LOCKSTEP                                                                                             \
+        "{'role':[{'roleName':'w','num':1,'vcores':0.5,'memoryMb':16,'command':'x','inputPolicy':"           \
+        "'STREAMING'}],'inputManager':{'fileConfig':{'inputs':[{'spec':{'pathPattern':'/d',"                 \
+        "'textInput':{}}}]},'workPreserve':{'hdfsConfig':{'stagingDir':'/staging/a'}}},"                     \
+        "'input':{'lockstep':'drop'}}"
 
 static struct job *submit(struct manager *m, const char *config) {
         struct submission s = { .owner = OWNER, .config = json_text(config), .config_size = strlen(config) };
@@ -670,6 +675,16 @@ static void test_kept_progress(void **state) {
         (void)kill_9(f);
         assert_int_equal(n_savepoints(f->killed), 1);
         assert_string_equal(restore(f->killed, name, KEPT, OWNER).error, "");
+
+        /* Ranks in lockstep have no progress that is masterd's. */
+        j = submit(f->m, LOCKSTEP);
+        assert_null(j->data);
+        assert_null(j->kept);
+        lifecycle_stop_job(f->m, j, JOB_EVENT_KILLED, "killed");
+        assert_int_equal(j->state, JOB_KILLED);
+        kit_until_durable(f->m);
+        assert_int_equal(n_savepoints(f->m), 1);
+        assert_int_equal(try_submit(f->m, LOCKSTEP, OWNER, text), 0);
 
         /* Deleted, it begins anew. */
         assert_int_equal(savepoint_delete(f->m, s), 0);
