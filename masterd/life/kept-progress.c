@@ -123,15 +123,33 @@ int kept_progress_resume(struct manager *m, struct job *j) {
         return name_of(j->owner, j->spec->staging_dir, name) < 0 ? -ENOMEM : hold_name(m, j, name);
 }
 
+static void let_name_go(struct manager *m, struct kept_progress *k) {
+        HASH_DEL(m->life->kept, k);
+        free(k);
+}
+
+/* It is on disk, where whoever goes on from it reads it. */
+static void run_kept(struct manager *m, void *data) {
+        char *name = data;
+        struct kept_progress *k = keeper_of(m, name);
+
+        savepoint_kept(m, name);
+        if (k)
+                let_name_go(m, k);
+        free(name);
+}
+
 void kept_progress_ended(struct manager *m, struct job *j) {
+        char *name;
         int r;
 
         if (!j->kept)
                 return;
-        r = savepoint_keep(m, j, j->kept->name);
+        name = strdup(j->kept->name);
+        r = name ? savepoint_keep(m, j, name) : -ENOMEM;
         if (r >= 0)
                 record_event(m, j, "progress-kept", NULL,
-                             "the next job with this stagingDir goes on from savepoint %s", j->kept->name);
+                             "the next job with this stagingDir goes on from savepoint %s", name);
         else {
                 record_event(m, j, "progress-not-kept", NULL,
                              "the next job with this stagingDir reads again what this one has read: %s",
@@ -141,13 +159,24 @@ void kept_progress_ended(struct manager *m, struct job *j) {
                 (void)log_full(LOG_WARNING, r, &(struct log_fields){ .job = j->number },
                                "The progress of job %u is not kept", j->number);
         }
-        kept_progress_drop(j);
+        if (r < 0) {
+                free(name);
+                kept_progress_drop(j);
+                return;
+        }
+        j->kept = NULL; /* the table has it until then */
+        (void)manager_effect(m, run_kept, name);
 }
 
 void kept_progress_drop(struct job *j) {
-        if (!j->kept)
-                return;
-        HASH_DEL(j->manager->life->kept, j->kept);
-        free(j->kept);
+        if (j->kept)
+                let_name_go(j->manager, j->kept);
         j->kept = NULL;
+}
+
+void kept_progress_free(struct manager *m) {
+        struct kept_progress *k, *next;
+
+        HASH_ITER (hh, m->life->kept, k, next)
+                let_name_go(m, k);
 }

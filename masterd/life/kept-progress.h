@@ -30,7 +30,10 @@ int kept_progress_take(struct manager *m, struct job *j, const char *from,
 int kept_progress_resume(struct manager *m, struct job *j);
 /* The number of the job that has the savepoint of this name; 0: none. */
 uint32_t kept_progress_keeper(const struct manager *m, const char *name);
-/* The job has ended, and its data is in memory still: the savepoint goes into the batch that has its end. */
+/* The job has ended, and its data is in memory still: the savepoint goes into the batch that has its end; it
+ * has the name until that is on disk. */
 void kept_progress_ended(struct manager *m, struct job *j);
 /* The job leaves memory. */
 void kept_progress_drop(struct job *j);
+/* When no job is left. */
+void kept_progress_free(struct manager *m);

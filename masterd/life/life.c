@@ -8,6 +8,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/life/arrays.h"
 #include "masterd/life/depend.h"
+#include "masterd/life/kept-progress.h"
 #include "masterd/life/life-parts.h"
 #include "masterd/life/savepoints.h"
 
@@ -22,6 +23,7 @@ void life_free(struct manager *m) {
         arrays_free_owners(m);
         depend_free(m);
         savepoints_free(m);
+        kept_progress_free(m);
         free(m->life);
         m->life = NULL;
 }

@@ -275,14 +275,19 @@ int savepoint_keep(struct manager *m, struct job *j, const char *name) {
                 r = save(m, j, s, true, old);
                 if (r < 0)
                         savepoint_drop(m, s);
-                else
-                        s->complete = true;
         }
         if (r < 0 && old)
                 HASH_ADD_KEYPTR(hh, m->life->savepoints, old->name, strlen(old->name), old);
         else if (old)
                 savepoint_free(old);
         return r;
+}
+
+void savepoint_kept(struct manager *m, const char *name) {
+        struct savepoint *s = find(m, name);
+
+        if (s)
+                s->complete = true;
 }
 
 static void run_sync(struct manager *m, void *data);

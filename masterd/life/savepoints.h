@@ -56,9 +56,11 @@ int savepoint_create(struct manager *m, struct job *j, const char *name, bool ki
 /* Whether the user may have one more: 0; or, with a sentence in text, -EDQUOT. */
 int savepoints_admit(const struct manager *m, uint32_t owner, char *text, size_t size);
 /* Writes down, in the open batch, where the data of a job that has ended stood (its data is in memory still),
- * under this name; what was there before is replaced. -EBUSY: another user's has the name, or it is being
- * read; -E2BIG, -ENOMEM: as it was before. */
+ * under this name; what was there before is replaced. It is complete with savepoint_kept(), which is called
+ * when that is on disk. -EBUSY: another user's has the name, or it is being read; -E2BIG, -ENOMEM: as it was
+ * before. */
 int savepoint_keep(struct manager *m, struct job *j, const char *name);
+void savepoint_kept(struct manager *m, const char *name);
 
 /* A complete one, or NULL. Whether the caller may see it is the caller's question (owner). */
 struct savepoint *savepoint_get(const struct manager *m, const char *name);

@@ -635,6 +635,8 @@ static void test_kept_progress(void **state) {
         again = manager_job(kill_9(f), 1);
         assert_false(job_state_ended(again->state));
         assert_int_equal(n_savepoints(f->killed), 0);
+        assert_int_equal(n_savepoints(f->m), 0); /* nobody goes on from what is not on disk */
+        assert_true(try_submit(f->m, KEPT, OWNER, text) < 0);
         kit_until_durable(f->m);
         assert_null(manager_job(kill_9(f), 1)); /* it has ended */
         assert_int_equal(n_savepoints(f->killed), 1);
