@@ -141,7 +141,7 @@ def test_scope_of_a_role(quick, ledger):
 
 def test_drain_moves_the_whole_scope(quick, ledger):
     """One has to leave its host: the other goes with it, neither has failed, and meanwhile the job says so."""
-    command = ("trap 'say term; sleep 1.5; exit 0' TERM; say env $MASTER_ADDR; if [ $PRIMUS_ATTEMPT = 1 ]; then sleep 60 & wait; fi; say end")
+    command = ("trap 'say term; sleep 4; exit 0' TERM; say env $MASTER_ADDR; if [ $PRIMUS_ATTEMPT = 1 ]; then sleep 60 & wait; fi; say end")
     job = quick.submit(together(ledger, command, num=2))
     quick.wait_for(lambda: len(ledger.entries("env")) == 2, what="two ranks")
     left = ledger.entries("env", index=0)[0].node

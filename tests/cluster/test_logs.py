@@ -93,7 +93,7 @@ def test_no_line_lost_and_nobody_slowed(cluster, steady, shared_dir, tmp_path):
 def test_end_survives_the_host(cluster, shared_dir):
     (shared_dir / "printed").unlink(missing_ok=True)
     # Longer than what is kept, and all of it equal: nothing is taken for a repetition.
-    number = cluster.submit(job("end", "i=0; while [ $i -lt 4000 ]; do echo $(printf %090d $((i / 2000))); i=$((i + 1)); done; "
+    number = cluster.submit(job("end", "i=0; while [ $i -lt 4000 ]; do printf '%090d\\n' $((i / 2000)); i=$((i + 1)); done; "
                                        "touch /shared/printed; exec sleep infinity", role={"nodes": ["n3"]}))
     cluster.wait_for((shared_dir / "printed").exists, 60, "all is printed")
     begin = time.monotonic()

@@ -3,6 +3,7 @@
 build is named by $PRIMUS_NEXT, else made beside this one."""
 import json
 import os
+import re
 import shutil
 import time
 
@@ -175,12 +176,13 @@ def back(cluster, train):
     assert done.returncode != 0
     shown = dict(line.split("=", 1) for line in cluster.exec("n1", "systemctl", "show", MASTERD, "-p", "ActiveState,ExecMainStatus,StatusText,NRestarts").splitlines())
     assert shown["ActiveState"] == "failed" and shown["ExecMainStatus"] == "78" and shown["NRestarts"] == "0", shown
-    assert "was written by a newer Primus" in shown["StatusText"] and "primus.db.v6.bak" in shown["StatusText"]
+    copy = re.search(r"\S+/primus\.db\.v\d+\.bak", shown["StatusText"])
+    assert copy and "was written by a newer Primus" in shown["StatusText"], shown
     begin = time.monotonic()
     done = cluster.run("n1", "primusctl", "nodes", user="ml")
     assert done.returncode == 4 and "masterd has failed to start (systemctl status primus-masterd): /var/lib/primus/primus.db was written by" in done.stderr
     assert time.monotonic() - begin < 5
-    assert cluster.exec("n1", "stat", "-c", "%a %U", "/var/lib/primus/primus.db.v6.bak").strip() == "600 primus"
+    assert cluster.exec("n1", "stat", "-c", "%a %U", copy[0]).strip() == "600 primus"
     cluster.exec("n1", "sh", "-c", shown["StatusText"].split("as root: ")[1])
     # All is as it was when the copy was made, hosts too.
     cluster.wait_for(lambda: cluster.node_states() == {"n1": "READY", "n2": "CORDONED"}, 30, "both hosts")

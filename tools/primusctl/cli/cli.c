@@ -274,7 +274,8 @@ static bool busy(const sd_bus_error *error) {
                sd_bus_error_has_name(error, SD_BUS_ERROR_LIMITS_EXCEEDED);
 }
 
-#define BUSY_TRIES 12u /* 10 ms, 20 ms, ... 1 s: some 6 s together */
+#define BUSY_TRIES                                                                                           \
+        30u /* 10 ms, 20 ms, ... 1 s: some 24 s together, for a master that has just come back to a crowd */
 
 static uint64_t busy_pause(unsigned tries) {
         return MIN(UINT64_C(10000) << MIN(tries, 7u), USEC_PER_SEC);
