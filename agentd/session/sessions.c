@@ -80,6 +80,10 @@ static int receive_packet(struct session *s, size_t *ret_size) {
         if (s->over)
                 return 0;
         n = recv(s->fd, buffer, sizeof(s->sessions->buffer), MSG_DONTWAIT);
+        /* Said once, where it ended with input that it had not read; what it said before that is still there.
+         */
+        if (n < 0 && errno == ECONNRESET)
+                n = recv(s->fd, buffer, sizeof(s->sessions->buffer), MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return 0;
         if (n <= 0) {
