@@ -15,6 +15,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/format.h"
 #include "lib/wire/messages.h"
 
 #define SHA256_SIZE 32u
@@ -277,9 +278,7 @@ static int transfer_finish(struct bundle_transfer *t) {
         char text[SHA256_TEXT + 1];
 
         gnutls_hash_deinit(TAKE_PTR(t->hash), digest);
-        for (size_t i = 0; i < SHA256_SIZE; i++)
-                snprintf(text + 2 * i, 3, "%02x", digest[i]);
-        if (strcmp(text, t->sha256) != 0)
+        if (strcmp(format_hex(digest, SHA256_SIZE, text), t->sha256) != 0)
                 return -EBADMSG;
         /* Before its name: who waits for that finds the user's file. */
         int r = t->bundles->ops->give(t->bundles->userdata, t->fd, t->uid);

@@ -62,6 +62,15 @@ char *format_size(uint64_t bytes, char *buf, size_t size) {
         return buf;
 }
 
+char *format_hex(const void *bytes, size_t n, char *buf) {
+        const uint8_t *p = bytes;
+
+        *buf = 0;
+        for (size_t i = 0; i < n; i++)
+                snprintf(buf + 2 * i, 3, "%02x", p[i]);
+        return buf;
+}
+
 char *format_time(uint64_t real_usec, char *buf, size_t size) {
         time_t t = (time_t)(real_usec / USEC_PER_SEC);
         struct tm tm;

@@ -12,6 +12,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
+#include "lib/base/format.h"
 #include "lib/base/names.h"
 #include "lib/wire/authority.h"
 
@@ -253,8 +254,7 @@ static int read_identity(struct tls *t, gnutls_x509_crt_t crt) {
                 return refuse_peer(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED,
                                    "certificate without a usable name");
         memcpy(t->name, cn, size + 1);
-        for (size_t i = 0; i < serial_size; i++)
-                (void)snprintf(t->serial_hex + 2 * i, 3, "%02x", serial[i]);
+        (void)format_hex(serial, serial_size, t->serial_hex);
         return 0;
 }
 

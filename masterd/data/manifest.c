@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/format.h"
 #include "masterd/data/internal.h"
 
 #define MANIFEST_VERSION 1
@@ -36,9 +37,7 @@ static json_t *hex_text(const uint8_t *bytes, size_t size) {
 
         if (!text)
                 return NULL;
-        for (size_t i = 0; i < size; i++)
-                snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-        return json_stringn(text, 2 * size);
+        return json_stringn(format_hex(bytes, size, text), 2 * size);
 }
 
 static json_t *digest(uint64_t value) {

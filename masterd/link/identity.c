@@ -321,9 +321,7 @@ int identity_token_new(struct manager *m, const struct token_terms *terms, uint3
 }
 
 char *token_id_format(const struct token *t, char buf[static TOKEN_ID_TEXT_MAX]) {
-        for (size_t i = 0; i < sizeof(t->id); i++)
-                snprintf(buf + 2 * i, 3, "%02x", t->id[i]);
-        return buf;
+        return format_hex(t->id, sizeof(t->id), buf);
 }
 
 int identity_token_revoke(struct manager *m, const char *id) {

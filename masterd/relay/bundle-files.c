@@ -14,6 +14,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/format.h"
 #include "lib/base/parse.h"
 
 #define SHA256_BYTES 32u
@@ -297,9 +298,7 @@ static bool content_matches(struct upload *p) {
 
         gnutls_hash_deinit(p->hash, digest);
         p->hash = NULL;
-        for (size_t i = 0; i < sizeof(digest); i++)
-                snprintf(text + 2 * i, 3, "%02x", digest[i]);
-        return memcmp(text, p->sha256, 64) == 0;
+        return memcmp(format_hex(digest, sizeof(digest), text), p->sha256, 64) == 0;
 }
 
 static int append(struct bundle_files *f, struct user *u, struct upload *p, const void *chunk, size_t n,

@@ -22,9 +22,20 @@ static void test_formats(void **state) {
         assert_string_equal(format_time(1767225600 * USEC_PER_SEC, buf, sizeof(buf)), "2026-01-01T00:00:00Z");
 }
 
+static void test_hex(void **state) {
+        static const uint8_t bytes[] = { 0x00, 0x0f, 0xf0, 0xff, 0x1e };
+        char buf[2 * sizeof(bytes) + 2] = "xxxxxxxxxxx";
+
+        assert_string_equal(format_hex(bytes, sizeof(bytes), buf), "000ff0ff1e");
+        assert_int_equal(buf[2 * sizeof(bytes) + 1], 0); /* as it was */
+        assert_string_equal(format_hex(bytes, 2, buf), "000f");
+        assert_string_equal(format_hex(bytes, 0, buf), "");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_formats),
+                cmocka_unit_test(test_hex),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
