@@ -30,6 +30,7 @@
 #include "masterd/life/attempts.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/epochs.h"
+#include "masterd/life/kept-progress.h"
 #include "masterd/life/life.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/limits.h"
@@ -136,6 +137,9 @@ static const struct listener feed = {
 
 static const struct listener life = {
         .node_registered = life_node_registered,
+        .jobs_loaded = kept_progress_load,
+        .job_attempt_over = kept_progress_attempt_over,
+        .job_freed = kept_progress_drop,
 };
 
 static const struct listener fleet = {

@@ -3,7 +3,6 @@
  * transaction, so the next job never reads again what this one has acknowledged. */
 #include "masterd/life/kept-progress.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 #include <string.h>
 #include <uthash.h>
 
-#include "lib/base/cleanup.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
@@ -29,12 +28,11 @@ struct kept_progress {
 
 static int name_of(uint32_t owner, const char *staging_dir, char ret[static SAVEPOINT_NAME_MAX + 1]) {
         uint8_t digest[32];
-        int n = snprintf(ret, SAVEPOINT_NAME_MAX + 1, KEPT_PROGRESS_PREFIX "%u-", owner);
+        int n = snprintf(ret, SAVEPOINT_NAME_MAX + 1, SAVEPOINT_KEPT_PREFIX "%u-", owner);
 
         if (gnutls_hash_fast(GNUTLS_DIG_SHA256, staging_dir, strlen(staging_dir), digest) < 0)
                 return -ENOMEM;
-        for (size_t i = 0; i < DIGEST_SHOWN; i++)
-                n += snprintf(ret + n, SAVEPOINT_NAME_MAX + 1 - (size_t)n, "%02x", digest[i]);
+        (void)format_hex(digest, DIGEST_SHOWN, ret + n);
         return 0;
 }
 
@@ -115,12 +113,15 @@ int kept_progress_take(struct manager *m, struct job *j, const char *from,
         return r < 0 ? r : hold_name(m, j, name);
 }
 
-int kept_progress_resume(struct manager *m, struct job *j) {
+int kept_progress_load(struct manager *m) {
         char name[SAVEPOINT_NAME_MAX + 1];
+        struct job *j, *next;
 
-        if (!keeps(j->spec) || !j->data)
-                return 0;
-        return name_of(j->owner, j->spec->staging_dir, name) < 0 ? -ENOMEM : hold_name(m, j, name);
+        HASH_ITER (hh, m->jobs.by_number, j, next)
+                if (keeps(j->spec) && j->data &&
+                    (name_of(j->owner, j->spec->staging_dir, name) < 0 || hold_name(m, j, name) < 0))
+                        return -ENOMEM;
+        return 0;
 }
 
 static void let_name_go(struct manager *m, struct kept_progress *k) {
@@ -139,31 +140,32 @@ static void run_kept(struct manager *m, void *data) {
         free(name);
 }
 
-void kept_progress_ended(struct manager *m, struct job *j) {
+static void say_not_kept(struct manager *m, struct job *j, int error) {
+        record_event(m, j, "progress-not-kept", NULL,
+                     "the next job with this stagingDir reads again what this one has read: %s",
+                     error == -E2BIG   ? "the savepoint would be larger than 32 MiB"
+                     : error == -EBUSY ? "the savepoint is in use"
+                                       : strerror(-error));
+        (void)log_full(LOG_WARNING, error, &(struct log_fields){ .job = j->number },
+                       "The progress of job %u is not kept", j->number);
+}
+
+void kept_progress_attempt_over(struct manager *m, struct job *j) {
         char *name;
         int r;
 
-        if (!j->kept)
+        if (!j->kept || !job_state_ended(j->state))
                 return;
         name = strdup(j->kept->name);
         r = name ? savepoint_keep(m, j, name) : -ENOMEM;
-        if (r >= 0)
-                record_event(m, j, "progress-kept", NULL,
-                             "the next job with this stagingDir goes on from savepoint %s", name);
-        else {
-                record_event(m, j, "progress-not-kept", NULL,
-                             "the next job with this stagingDir reads again what this one has read: %s",
-                             r == -E2BIG   ? "the savepoint would be larger than 32 MiB"
-                             : r == -EBUSY ? "the savepoint is in use"
-                                           : strerror(-r));
-                (void)log_full(LOG_WARNING, r, &(struct log_fields){ .job = j->number },
-                               "The progress of job %u is not kept", j->number);
-        }
         if (r < 0) {
+                say_not_kept(m, j, r);
                 free(name);
                 kept_progress_drop(j);
                 return;
         }
+        record_event(m, j, "progress-kept", NULL,
+                     "the next job with this stagingDir goes on from savepoint %s", name);
         j->kept = NULL; /* the table has it until then */
         (void)manager_effect(m, run_kept, name);
 }

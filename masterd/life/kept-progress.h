@@ -15,7 +15,6 @@ struct job;
 struct job_spec;
 struct kept_progress;
 
-#define KEPT_PROGRESS_PREFIX "kept-" /* of the names of such savepoints; no other's begins so */
 #define KEPT_PROGRESS_TEXT_MAX 512u
 
 /* The name of the savepoint that a job of this user and configuration goes on from. False: there is none. */
@@ -26,13 +25,13 @@ bool kept_progress_find(const struct manager *m, uint32_t owner, const struct jo
  * -EDQUOT the user has too many savepoints, -ENOMEM. */
 int kept_progress_take(struct manager *m, struct job *j, const char *from,
                        char text[static KEPT_PROGRESS_TEXT_MAX]);
-/* The same for a job that was loaded: it has had it all the while. -ENOMEM. */
-int kept_progress_resume(struct manager *m, struct job *j);
 /* The number of the job that has the savepoint of this name; 0: none. */
 uint32_t kept_progress_keeper(const struct manager *m, const char *name);
-/* The job has ended, and its data is in memory still: the savepoint goes into the batch that has its end; it
- * has the name until that is on disk. */
-void kept_progress_ended(struct manager *m, struct job *j);
+/* Jobs are in memory, from the store: who has it has had it all the while. -ENOMEM. */
+int kept_progress_load(struct manager *m);
+/* Where that is the end of the job, its data is in memory still: the savepoint goes into the batch that has
+ * the end, and the job has the name until that is on disk. */
+void kept_progress_attempt_over(struct manager *m, struct job *j);
 /* The job leaves memory. */
 void kept_progress_drop(struct job *j);
 /* When no job is left. */

@@ -20,7 +20,6 @@
 #include "masterd/life/attempts.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/history.h"
-#include "masterd/life/kept-progress.h"
 #include "masterd/life/requeue.h"
 #include "masterd/life/restart-scopes.h"
 #include "masterd/life/rolling.h"
@@ -105,7 +104,6 @@ static void finish_job(struct manager *m, struct job *j) {
         requeue_drop_timers(j);
         queueing_forget(m, j);
         store_delete_secrets(m->store, j->number);
-        kept_progress_ended(m, j);
         feeding_ended(m, j);
         record_event(m, j, "job-ended", NULL, "%s after %s%s%s", job_state_to_string(j->state),
                      format_duration(

@@ -18,7 +18,6 @@
 #include "masterd/life/change.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/holdings.h"
-#include "masterd/life/kept-progress.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/requeue.h"
 #include "masterd/life/restart-scopes.h"
@@ -53,7 +52,6 @@ void revive_job_free(struct job *j) {
                 return;
         feeding_free(j);
         change_free(j);
-        kept_progress_drop(j);
         if (j->manager)
                 TELL(j->manager, job_freed, j);
         job_free(j);
@@ -303,8 +301,6 @@ static void resume_job(struct manager *m, struct job *j) {
                 if (!executor_state_holds(e->state))
                         change_gone(m, e);
         job_retired_trim(j);
-        if (kept_progress_resume(m, j) < 0)
-                (void)log_oom();
         time_limit_arm(m, j);
         suspension_restored(m, j);
         depend_watch(m, j);

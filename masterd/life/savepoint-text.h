@@ -8,6 +8,7 @@
 #include <systemd/sd-id128.h>
 
 #define SAVEPOINT_NAME_MAX 63u
+#define SAVEPOINT_KEPT_PREFIX "kept-" /* of those of masterd/life/kept-progress.h; no other's begins so */
 #define SAVEPOINT_MANIFEST_MAX (32u << 20) /* bytes */
 
 /* A letter or digit, then letters, digits, '.', '_' and '-'. */

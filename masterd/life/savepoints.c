@@ -10,7 +10,6 @@
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
-#include "masterd/life/kept-progress.h"
 #include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/suspension.h"
@@ -373,9 +372,9 @@ int savepoints_admit(const struct manager *m, uint32_t owner, char *text, size_t
 
 static int refuse(const struct manager *m, const struct job *j, const char *name,
                   char text[static SAVEPOINT_TEXT_MAX]) {
-        if (strncmp(name, KEPT_PROGRESS_PREFIX, strlen(KEPT_PROGRESS_PREFIX)) == 0) {
+        if (strncmp(name, SAVEPOINT_KEPT_PREFIX, strlen(SAVEPOINT_KEPT_PREFIX)) == 0) {
                 snprintf(text, SAVEPOINT_TEXT_MAX,
-                         "Names that begin with " KEPT_PROGRESS_PREFIX
+                         "Names that begin with " SAVEPOINT_KEPT_PREFIX
                          " are for progress that is kept by a job's stagingDir; choose another one");
                 return -EINVAL;
         }
