@@ -32,6 +32,7 @@ void submission_done(struct submission *s) {
         job_given_done(&s->given);
         free(s->name);
         free(s->savepoint);
+        free(s->of_its_own);
         json_decref(s->overrides);
         *s = (struct submission){};
 }

@@ -16,7 +16,8 @@ struct manager;
 
 struct submission {
         uint32_t owner;
-        const char *config; /* borrowed */
+        const char *config; /* borrowed, or of_its_own */
+        char *of_its_own;   /* or NULL */
         size_t config_size;
         char *name;             /* NULL: the configuration's */
         char *savepoint;        /* NULL: from the beginning; else masterd/admit/restore.h */

@@ -200,18 +200,17 @@ static int again(struct manager *m, sd_bus_message *call, struct job *j, struct 
 
 static int anew(struct manager *m, sd_bus_message *call, const struct job *j, struct submission *s,
                 sd_bus_error *error) {
-        _cleanup_free_ char *config = NULL;
         int r;
 
         if (!job_state_ended(j->state))
                 return sd_bus_error_setf(error, ERROR_REFUSED,
                                          "Job %u is %s: only what has ended can be run again", j->number,
                                          job_state_to_string(j->state));
-        r = spec_effective(j->spec, &config);
+        r = spec_effective(j->spec, &s->of_its_own);
         if (r < 0)
                 return r;
-        s->config = config;
-        s->config_size = strlen(config);
+        s->config = s->of_its_own;
+        s->config_size = strlen(s->config);
         s->name = strdup(j->name);
         s->given.cwd = *j->given.cwd ? strdup(j->given.cwd) : NULL;
         if (!s->name || (*j->given.cwd && !s->given.cwd))

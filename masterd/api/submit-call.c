@@ -254,15 +254,8 @@ int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const 
 
 struct restoring {
         struct manager *manager;
-        sd_bus_message *call;
-        char *config; /* of the submission */
+        sd_bus_message *call; /* has the configuration, where the submission has none of its own */
 };
-
-static void restoring_free(struct restoring *q) {
-        sd_bus_message_unref(q->call);
-        free(q->config);
-        free(q);
-}
 
 static void on_restored(void *userdata, struct job *j, const char *warnings, const sd_bus_error *error) {
         struct restoring *q = userdata;
@@ -270,7 +263,8 @@ static void on_restored(void *userdata, struct job *j, const char *warnings, con
 
         if (!j || r < 0)
                 caller_answer(q->call, j ? r : -sd_bus_error_get_errno(error), error);
-        restoring_free(q);
+        sd_bus_message_unref(q->call);
+        free(q);
 }
 
 static int restore(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error) {
@@ -279,16 +273,12 @@ static int restore(struct manager *m, sd_bus_message *call, struct submission *s
 
         if (!q)
                 return -ENOMEM;
-        *q = (struct restoring){ m, sd_bus_message_ref(call), malloc(s->config_size + 1) };
-        if (q->config) {
-                if (s->config_size > 0)
-                        memcpy(q->config, s->config, s->config_size);
-                s->config = q->config;
-                r = restore_job(m, s, on_restored, q, error);
-        } else
-                r = -ENOMEM;
-        if (r < 0)
-                restoring_free(q);
+        *q = (struct restoring){ m, sd_bus_message_ref(call) };
+        r = restore_job(m, s, on_restored, q, error);
+        if (r < 0) {
+                sd_bus_message_unref(q->call);
+                free(q);
+        }
         return r < 0 ? r : 1;
 }
 
