@@ -142,9 +142,14 @@ static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
 
 /* ---- GPUs out of use ---- */
 
-static const char *gpu_of(const struct node *node, const char *word, sd_bus_error *error) {
-        const char *uuid = gpus_off_find(node, word);
+/* The GPU that the call names first, and its node; NULL with an error. */
+static const char *gpu_of(struct manager *m, sd_bus_message *call, struct node **ret, sd_bus_error *error) {
+        struct node *node = *ret = node_of(m, call, error);
+        const char *word, *uuid;
 
+        if (!node || sd_bus_message_read_basic(call, 's', &word) < 0)
+                return NULL;
+        uuid = gpus_off_find(node, word);
         if (!uuid)
                 (void)sd_bus_error_setf(
                         error, ERROR_NOT_FOUND,
@@ -156,18 +161,15 @@ static const char *gpu_of(const struct node *node, const char *word, sd_bus_erro
 
 static int disable_gpu(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        struct node *node = node_of(m, call, error);
-        const char *word, *uuid, *reason;
+        struct node *node;
+        const char *uuid = gpu_of(m, call, &node, error), *reason;
         int r;
 
-        if (!node)
-                return -ENXIO;
-        r = sd_bus_message_read(call, "ss", &word, &reason);
-        if (r < 0)
-                return r;
-        uuid = gpu_of(node, word, error);
         if (!uuid)
                 return -ENXIO;
+        r = sd_bus_message_read_basic(call, 's', &reason);
+        if (r < 0)
+                return r;
         r = gpus_off_add(m, node, uuid, uid, reason);
         if (r == -EALREADY)
                 return sd_bus_error_setf(error, ERROR_REFUSED, "GPU %s of node %s is out of use already",
@@ -183,16 +185,9 @@ static int disable_gpu(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
 
 static int enable_gpu(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        struct node *node = node_of(m, call, error);
-        const char *word, *uuid;
-        int r;
+        struct node *node;
+        const char *uuid = gpu_of(m, call, &node, error);
 
-        if (!node)
-                return -ENXIO;
-        r = sd_bus_message_read(call, "s", &word);
-        if (r < 0)
-                return r;
-        uuid = gpu_of(node, word, error);
         if (!uuid)
                 return -ENXIO;
         if (!gpus_off_remove(m, node, uuid, uid))

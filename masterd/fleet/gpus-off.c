@@ -28,24 +28,25 @@ const char *gpus_off_find(const struct node *node, const char *word) {
         const struct inventory *v = &node->inventory;
         const struct gpu_off *g = off_of(node, word);
         uint64_t number;
+        int i;
 
         if (g)
                 return g->uuid;
         if (parse_u64(word, 0, NODE_GPUS_MAX - 1, &number) >= 0)
                 return number < v->n_gpus ? v->gpus[number].uuid : NULL;
-        for (size_t i = 0; i < v->n_gpus; i++)
-                if (strcmp(v->gpus[i].uuid, word) == 0)
-                        return v->gpus[i].uuid;
-        return NULL;
+        i = gpus_index(v, word);
+        return i >= 0 ? v->gpus[i].uuid : NULL;
 }
 
 static uint64_t bits_off(const struct node *node) {
-        const struct inventory *v = &node->inventory;
+        const struct gpu_off *g;
         uint64_t bits = 0;
 
-        for (size_t i = 0; node->gpus_off && i < MIN(v->n_gpus, (size_t)NODE_GPUS_MAX); i++)
-                if (off_of(node, v->gpus[i].uuid))
+        DL_FOREACH (node->gpus_off, g) {
+                int i = gpus_index(&node->inventory, g->uuid);
+                if (i >= 0)
                         bits |= UINT64_C(1) << i;
+        }
         return bits;
 }
 

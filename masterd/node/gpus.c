@@ -55,13 +55,21 @@ uint64_t gpus_of_text(const struct inventory *v, const char *text) {
         return gpus;
 }
 
+int gpus_index(const struct inventory *v, const char *uuid) {
+        for (size_t i = 0; i < count_gpus(v); i++)
+                if (strcmp(v->gpus[i].uuid, uuid) == 0)
+                        return (int)i;
+        return -ENOENT;
+}
+
 uint64_t gpus_remap(const struct inventory *old, const struct inventory *v, uint64_t gpus) {
         uint64_t found = 0;
 
-        for (size_t i = 0; i < count_gpus(old); i++)
-                for (size_t k = 0; (gpus >> i & 1) && k < count_gpus(v); k++)
-                        if (strcmp(old->gpus[i].uuid, v->gpus[k].uuid) == 0)
-                                found |= UINT64_C(1) << k;
+        for (size_t i = 0; i < count_gpus(old); i++) {
+                int k = gpus >> i & 1 ? gpus_index(v, old->gpus[i].uuid) : -ENOENT;
+                if (k >= 0)
+                        found |= UINT64_C(1) << k;
+        }
         return found;
 }
 
