@@ -50,11 +50,14 @@ static int worse(int worst, int r) {
         return r ? r : worst;
 }
 
-static int simple(struct cli *c, const char *node, const char *method, const char *text) {
+/* gpu, reason: NULL where the method takes none. */
+static int simple(struct cli *c, const char *node, const char *method, const char *gpu, const char *reason) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         int r = node_call_new(c, node, method, &m);
 
-        if (!r && text && sd_bus_message_append(m, "s", text) < 0)
+        if (!r && gpu && sd_bus_message_append(m, "s", gpu) < 0)
+                r = cli_usage(c, "gpu: not valid UTF-8");
+        if (!r && reason && sd_bus_message_append(m, "s", reason) < 0)
                 r = cli_fail(c, "--reason: not valid UTF-8");
         return r ? r : node_call(c, node, m, &reply);
 }
@@ -78,7 +81,7 @@ static int node_remove(struct cli *c, const struct node_options *o, char **args,
 }
 
 static int node_declare_dead(struct cli *c, const struct node_options *o, char **args, size_t n) {
-        int r = simple(c, args[0], "DeclareDead", NULL);
+        int r = simple(c, args[0], "DeclareDead", NULL, NULL);
 
         if (!r)
                 printf("Node %s counts as dead; what ran there is lost\n", args[0]);
@@ -91,7 +94,7 @@ static int node_cordon(struct cli *c, const struct node_options *o, char **args,
         int worst = CLI_OK;
 
         for (size_t i = 0; i < n && worst != CLI_UNREACHABLE; i++) {
-                int r = simple(c, args[i], "Cordon", o->reason ? o->reason : "");
+                int r = simple(c, args[i], "Cordon", NULL, o->reason ? o->reason : "");
                 worst = worse(worst, r);
                 if (!r && !c->json)
                         printf("Node %s takes nothing new; what runs there goes on\n", args[i]);
@@ -126,18 +129,6 @@ static const char *gpu_word(const char *word) {
         return strncmp(word, "gpu:", 4) == 0 && word[4] ? word + 4 : NULL;
 }
 
-static int gpu_call(struct cli *c, const char *node, const char *method, const char *gpu,
-                    const char *reason) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-        int r = node_call_new(c, node, method, &m);
-
-        if (!r && sd_bus_message_append(m, "s", gpu) < 0)
-                r = cli_usage(c, "gpu: not valid UTF-8");
-        if (!r && reason && sd_bus_message_append(m, "s", reason) < 0)
-                r = cli_fail(c, "--reason: not valid UTF-8");
-        return r ? r : node_call(c, node, m, &reply);
-}
-
 static int node_gpus(struct cli *c, const struct node_options *o, char **args, size_t n, bool on) {
         int worst = CLI_OK;
 
@@ -149,8 +140,8 @@ static int node_gpus(struct cli *c, const struct node_options *o, char **args, s
                                 args[i]);
         for (size_t i = 1; i < n && worst != CLI_UNREACHABLE; i++) {
                 const char *gpu = gpu_word(args[i]);
-                int r = on ? gpu_call(c, args[0], "EnableGPU", gpu, NULL)
-                           : gpu_call(c, args[0], "DisableGPU", gpu, o->reason ? o->reason : "");
+                int r = on ? simple(c, args[0], "EnableGPU", gpu, NULL)
+                           : simple(c, args[0], "DisableGPU", gpu, o->reason ? o->reason : "");
                 worst = worse(worst, r);
                 if (!r && !c->json)
                         printf(on ? "GPU %s of node %s is in use\n"
