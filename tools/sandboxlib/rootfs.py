@@ -66,18 +66,19 @@ def key():
 
 def customise(root):
     """Masks what hosts of tests pay for in vain, adds their users, empties what belongs to one host."""
+    def remove(path):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
     for unit in MASKED:
         path = f"{root}/etc/systemd/system/{unit}"
-        if os.path.lexists(path):
-            os.unlink(path)
+        remove(path)
         os.symlink("/dev/null", path)
     os.makedirs(f"{root}/etc/systemd/system-generators", exist_ok=True)
     for generator in GENERATORS:
         os.symlink("/dev/null", f"{root}/etc/systemd/system-generators/{generator}")
     for link in DISABLED:
-        path = f"{root}/etc/systemd/system/{link}"
-        if os.path.lexists(path):
-            os.unlink(path)
+        remove(f"{root}/etc/systemd/system/{link}")
 
     def append(name, line):
         with open(f"{root}/etc/{name}", "a") as f:
@@ -99,8 +100,7 @@ def customise(root):
     # systemd-nspawn hands the id in; hosts know each other by /etc/hosts alone.
     write_file(f"{root}/etc/machine-id", "")
     for name in ("hostname", "resolv.conf"):
-        if os.path.lexists(f"{root}/etc/{name}"):
-            os.unlink(f"{root}/etc/{name}")
+        remove(f"{root}/etc/{name}")
     os.makedirs(f"{root}/var/log/journal", exist_ok=True)
     shutil.rmtree(f"{root}/usr/share/doc", ignore_errors=True)
     shutil.rmtree(f"{root}/usr/share/locale", ignore_errors=True)
