@@ -149,6 +149,7 @@ class FakeMaster:
         self.savepoints = []  # (row of ListSavepoints, manifest)
         self.on_submit = lambda job: None
         self.refuse = {}  # member -> Refuse
+        self.busy = {}  # member -> how many of the next calls find it busy
         self.warnings = []
         self.connection = open_dbus_connection(address)
         self.connection.send_and_get_reply(message_bus.RequestName(NAME))
@@ -198,6 +199,9 @@ class FakeMaster:
         path, member = fields[HeaderFields.path], fields[HeaderFields.member]
         self.calls.append(member)
         try:
+            if self.busy.get(member, 0) > 0:
+                self.busy[member] -= 1
+                raise Refuse("org.primus.Error.Busy", "The store still looks up what you asked before; try again in a moment")
             if member in self.refuse:
                 raise self.refuse[member]
             target = self

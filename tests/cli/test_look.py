@@ -299,6 +299,30 @@ def test_follow_an_array_over_a_restart(master, job, ctl, bus):
     assert (r.returncode, r.stdout.splitlines()) == (0, ["[0] worker/0 | before", "[0] worker/0 | behind", "[1] worker/0 | another"]), r.stderr
 
 
+def test_follow_while_masterd_is_busy(master, job, ctl):
+    """Whatever is refused for a moment is asked again: of an array, of its elements, of a job that is waited for."""
+    array = sweep(job, 3)
+    for i in range(3):
+        e = element(job, array, i, f"was {i}", state="RUNNING")
+        e.log("worker", 0, end=True)
+        e.executor("worker", 0, "RUNNING", attempt=2)  # the attempt before is asked for as well
+        e.log("worker", 0, b"is %d\n" % i)
+        e.finish()
+    array.state("SUCCEEDED")
+    for member in ("ListJobs", "GetJob", "GetAll", "ListExecutors", "ReadLog", "GetStatus", "ListEvents"):
+        master.busy[member] = 3
+    r = ctl("logs", "-f", 1, timeout=60)
+    assert (r.returncode, r.stderr) == (0, "")
+    assert sorted(r.stdout.splitlines()) == sorted(f"[{i}] worker/0{attempt} | {word} {i}" for i in range(3) for attempt, word in (("", "was"), (".2", "is")))
+    assert not any(n for member, n in master.busy.items() if member not in ("GetStatus", "ListEvents"))
+    master.busy.update({"GetAll": 3, "GetStatus": 2, "GetJob": 2})
+    r = ctl("wait", 1, timeout=60)
+    assert r.returncode == 0 and "try again" not in r.stderr
+    master.busy.update({"GetAll": 3, "ListEvents": 2, "GetJob": 2})
+    r = ctl("events", "-f", 1, timeout=60)
+    assert r.returncode == 0 and "SUCCEEDED" in r.stdout and master.busy["ListEvents"] == 0
+
+
 def test_logs_to_files(master, job, ctl, tmp_path):
     j = job()
     running(j)

@@ -17,7 +17,8 @@ struct interrupt {
         void (*detached)(void *userdata);
         bool (*needed)(void *userdata);
         void *userdata;
-        sd_event_source *sigint, *sigterm, *timer;
+        sd_event_source *sigint, *sigterm, *timer, *again;
+        unsigned refused; /* kills that a busy masterd has not taken */
         bool armed, killing;
 };
 
@@ -36,6 +37,7 @@ void interrupt_free(struct interrupt *i) {
         sd_event_source_disable_unref(i->sigint);
         sd_event_source_disable_unref(i->sigterm);
         sd_event_source_disable_unref(i->timer);
+        sd_event_source_disable_unref(i->again);
         free(i);
 }
 
@@ -45,10 +47,24 @@ static int leave(sd_event_source *s, uint64_t usec, void *userdata) {
         return i->killing ? 0 : sd_event_exit(i->event, CLI_DETACHED);
 }
 
+static void kill_job(struct interrupt *i);
+
+static int on_kill_again(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct interrupt *i = userdata;
+
+        i->again = sd_event_source_disable_unref(i->again);
+        i->killing = false;
+        kill_job(i);
+        return 0;
+}
+
 static int on_killed(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         struct interrupt *i = userdata;
 
         (void)ret_error;
+        if (cli_error_busy(sd_bus_message_get_error(m)) && i->refused < CLI_BUSY_TRIES)
+                return sd_event_add_time_relative(i->event, &i->again, CLOCK_BOOTTIME,
+                                                  cli_busy_pause(i->refused++), 0, on_kill_again, i);
         if (sd_bus_message_is_method_error(m, NULL))
                 return sd_event_exit(
                         i->event, cli_call_failed(i->cli, sd_bus_message_get_error(m), -EIO, NULL, &i->job));

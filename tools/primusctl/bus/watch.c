@@ -23,7 +23,8 @@ struct watch {
         unsigned replies;                               /* of the present sync that are still to come */
         sd_bus_message *got_properties, *got_executors; /* the latest of each */
         sd_bus_slot *slots[3], *calls[4];
-        sd_event_source *timer;
+        sd_event_source *timer, *again;
+        unsigned refused; /* syncs in a row that a busy masterd has cut short */
 };
 
 void watch_free(struct watch *w) {
@@ -34,6 +35,7 @@ void watch_free(struct watch *w) {
         for (size_t i = 0; i < ELEMENTSOF(w->calls); i++)
                 sd_bus_slot_unref(w->calls[i]);
         sd_event_source_disable_unref(w->timer);
+        sd_event_source_disable_unref(w->again);
         job_properties_done(&w->properties);
         executors_free(w->executors, w->n_executors);
         sd_bus_message_unref(w->got_properties);
@@ -95,8 +97,41 @@ static void went_away(struct watch *w) {
                 w->handlers->away(w, w->userdata);
 }
 
+static int on_again(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct watch *w = userdata;
+
+        watch_refresh(w);
+        return 0;
+}
+
+/* Several watches of one user ask side by side, and only one of them may have a question at the store: those
+ * that were refused together do not come back together. */
+static uint64_t again_pause(struct watch *w) {
+        return cli_busy_pause(w->refused++) * (4 + w->job.number % 8) / 4;
+}
+
+static void sync_later(struct watch *w) {
+        uint64_t pause;
+        int r;
+
+        if (w->again && sd_event_source_get_enabled(w->again, NULL) > 0)
+                return;
+        pause = again_pause(w);
+        if (!w->again)
+                r = sd_event_add_time_relative(w->event, &w->again, CLOCK_BOOTTIME, pause, 0, on_again, w);
+        else {
+                r = sd_event_source_set_time_relative(w->again, pause);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(w->again, SD_EVENT_ONESHOT);
+        }
+        if (r < 0)
+                quit(w, cli_oom(w->cli));
+}
+
 void watch_call_failed(struct watch *w, const sd_bus_error *error) {
-        if (sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED) || !cli_error_unreachable(error, 0))
+        if (cli_error_busy(error))
+                sync_later(w);
+        else if (sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED) || !cli_error_unreachable(error, 0))
                 quit(w, cli_call_failed(w->cli, error, -EIO, NULL, &w->job));
         else /* it has answered before, if only where the job is: being started again, it comes back */
                 went_away(w);
@@ -109,7 +144,10 @@ int watch_call(struct watch *w, sd_bus_message *m, sd_bus_message_handler_t repl
 
 /* Tells the handlers when the last reply of a sync has come. */
 static void replied(struct watch *w) {
-        if (--w->replies == 0 && w->handlers->synced)
+        if (--w->replies > 0)
+                return;
+        w->refused = 0;
+        if (w->handlers->synced)
                 w->handlers->synced(w, w->userdata);
 }
 

@@ -48,7 +48,8 @@ int watch_call(struct watch *w, sd_bus_message *m, sd_bus_message_handler_t repl
                uint64_t timeout);
 
 /* A failed call of anybody who uses this watch: when masterd is merely away, nothing happens (synced will
- * follow, or the loop ends when it stays away); other errors are reported and end the loop. */
+ * follow, or the loop ends when it stays away), when it is busy, everything is read again in a moment (synced
+ * follows); other errors are reported and end the loop. */
 void watch_call_failed(struct watch *w, const sd_bus_error *error);
 
 /* An event loop on the bus, for one command. Returns 0 or CLI_FAILED. */

@@ -268,16 +268,12 @@ static bool restarting(const sd_bus_error *error, sd_bus_message *m) {
                sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit");
 }
 
-/* masterd has taken nothing of it: it has too much to do, or too much for this user. */
-static bool busy(const sd_bus_error *error) {
+bool cli_error_busy(const sd_bus_error *error) {
         return sd_bus_error_has_name(error, MASTER_ERROR_BUSY) ||
                sd_bus_error_has_name(error, SD_BUS_ERROR_LIMITS_EXCEEDED);
 }
 
-#define BUSY_TRIES                                                                                           \
-        30u /* 10 ms, 20 ms, ... 1 s: some 24 s together, for a master that has just come back to a crowd */
-
-static uint64_t busy_pause(unsigned tries) {
+uint64_t cli_busy_pause(unsigned tries) {
         return MIN(UINT64_C(10000) << MIN(tries, 7u), USEC_PER_SEC);
 }
 
@@ -292,8 +288,8 @@ int cli_send(struct cli *c, sd_bus_message *m, sd_bus_error *ret_error, sd_bus_m
                         return r;
                 if (restarting(ret_error, m) && away++ < 20)
                         pause = 100 * USEC_PER_MSEC;
-                else if (busy(ret_error) && waited < BUSY_TRIES)
-                        pause = busy_pause(waited++);
+                else if (cli_error_busy(ret_error) && waited < CLI_BUSY_TRIES)
+                        pause = cli_busy_pause(waited++);
                 else
                         return r;
                 sd_bus_error_free(ret_error);

@@ -48,6 +48,7 @@ int run_exit_status(const struct executor *e) {
  * status. */
 static int first_failure(struct run *run, char *buf, size_t size, bool *ret_no_directory) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         const struct executor *first = NULL;
         struct executor *list = NULL;
         int status = CLI_FAILED;
@@ -56,7 +57,7 @@ static int first_failure(struct run *run, char *buf, size_t size, bool *ret_no_d
 
         buf[0] = 0;
         if (cli_job_call(run->cli, watch_job(run->watch), "ListExecutors", &m) ||
-            sd_bus_message_append(m, "b", 0) < 0 || sd_bus_call(run->cli->bus, m, 0, NULL, &reply) < 0 ||
+            sd_bus_message_append(m, "b", 0) < 0 || cli_send(run->cli, m, &error, &reply) < 0 ||
             executors_read(reply, &list, &n) < 0)
                 return status;
         for (size_t i = 0; i < n; i++)
@@ -76,10 +77,11 @@ static int first_failure(struct run *run, char *buf, size_t size, bool *ret_no_d
 
 static char *ask_reason(struct run *run) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(job_status_done) struct job_status s = { 0 };
 
         if (cli_job_call(run->cli, watch_job(run->watch), "GetStatus", &m) ||
-            sd_bus_call(run->cli->bus, m, 0, NULL, &reply) < 0 || job_status_read(reply, &s) < 0)
+            cli_send(run->cli, m, &error, &reply) < 0 || job_status_read(reply, &s) < 0)
                 return NULL;
         return users_named(s.reason, user_lookup_here);
 }

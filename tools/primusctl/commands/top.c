@@ -259,6 +259,8 @@ static void draw(struct top *t) {
 
 /* A call that failed: masterd may be on its way back; anything else is for good. */
 static void call_failed(struct top *t, const sd_bus_error *error, int r) {
+        if (cli_error_busy(error))
+                return; /* the next tick asks again */
         if (!sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED) && cli_error_unreachable(error, r)) {
                 t->away = true;
                 draw(t);
