@@ -100,6 +100,7 @@ static void went_away(struct watch *w) {
 static int on_again(sd_event_source *s, uint64_t usec, void *userdata) {
         struct watch *w = userdata;
 
+        w->again = sd_event_source_disable_unref(w->again);
         watch_refresh(w);
         return 0;
 }
@@ -111,20 +112,8 @@ static uint64_t again_pause(struct watch *w) {
 }
 
 static void sync_later(struct watch *w) {
-        uint64_t pause;
-        int r;
-
-        if (w->again && sd_event_source_get_enabled(w->again, NULL) > 0)
-                return;
-        pause = again_pause(w);
-        if (!w->again)
-                r = sd_event_add_time_relative(w->event, &w->again, CLOCK_BOOTTIME, pause, 0, on_again, w);
-        else {
-                r = sd_event_source_set_time_relative(w->again, pause);
-                if (r >= 0)
-                        r = sd_event_source_set_enabled(w->again, SD_EVENT_ONESHOT);
-        }
-        if (r < 0)
+        if (!w->again && sd_event_add_time_relative(w->event, &w->again, CLOCK_BOOTTIME, again_pause(w), 0,
+                                                    on_again, w) < 0)
                 quit(w, cli_oom(w->cli));
 }
 

@@ -91,8 +91,8 @@ bool cli_error_unreachable(const sd_bus_error *error, int r);
 /* True where masterd has taken nothing of the call: it has too much to do, or too much for this user. */
 bool cli_error_busy(const sd_bus_error *error);
 
-/* How long to wait before what was refused so is asked again, after that many refusals in a row: 10 ms, 20 ms,
- * ... 1 s, some 24 s together, for a master that has just come back to a crowd. */
+/* How long to wait before what was refused so is asked again, after that many refusals in a row: 10 ms,
+ * 20 ms, ... 1 s, some 24 s together, for a master that has just come back to a crowd. */
 #define CLI_BUSY_TRIES 30u
 uint64_t cli_busy_pause(unsigned tries);
 
