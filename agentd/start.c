@@ -200,7 +200,7 @@ static void on_bulk_up(void *userdata) {
         struct manager *m = userdata;
 
         data_bulk_up(m->data);
-        logs_resume(m->logs);
+        logs_bulk_up(m->logs);
 }
 
 static void on_bulk_down(void *userdata) {

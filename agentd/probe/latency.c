@@ -6,13 +6,15 @@
 #include <linux/bpf.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "agentd/probe/maps.h"
 #include "lib/base/cpulist.h"
 #include "lib/base/file.h"
 
 #define CPUS_MAX 8192u
-#define TRIES 16u
+#define TRIES 64u
+#define PAUSE_NSEC (1000 * 1000) /* 32 ms together, which an agent can be away */
 
 struct latency {
         int settings, latencies;
@@ -73,12 +75,16 @@ int latency_add(struct latency *l, uint64_t cgroup_id) {
         int r = -ENOMEM;
 
         memset(l->all, 0, l->n_cpus * sizeof(*l->all));
-        /* The kernel keeps a few elements ready and makes more the moment after they are taken. */
+        /* The kernel keeps a few elements ready and makes more the moment after they are taken: by a worker,
+         * which on a busy host has to get a processor first. */
         for (unsigned i = 0; i < TRIES; i++) {
                 r = map_update(l->latencies, &cgroup_id, l->all, BPF_NOEXIST);
                 if (r != -ENOMEM)
                         break;
-                (void)sched_yield();
+                if (i < TRIES / 2)
+                        (void)sched_yield();
+                else
+                        (void)nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NSEC }, NULL);
         }
         return r;
 }

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "agentd/log/read.h"
+#include "agentd/log/sent.h"
 #include "agentd/log/tail.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -28,12 +29,14 @@ struct logs {
         struct log_reader *pages;
         struct tail *tail;
         struct reader *readers;
+        struct sent sent;
         bool waiting; /* tails were not taken */
 };
 
 /* ---- the tail ---- */
 
-static int send_tail(struct logs *l, const struct tail_chunk *c) {
+static int send_tail(void *userdata, const struct tail_chunk *c) {
+        struct logs *l = userdata;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 
         TRY(link_message(l->link, true, "Tail", &m));
@@ -51,15 +54,23 @@ static int on_tail(void *userdata, const struct tail_chunk *chunks, size_t n) {
                 l->waiting = true;
                 return -EAGAIN;
         }
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
                 if (send_tail(l, &chunks[i]) < 0) {
                         l->waiting = true; /* the same ones again: masterd knows them by their offset */
                         return -EAGAIN;
                 }
+                (void)sent_add(&l->sent, &chunks[i], now_boot());
+        }
         return 0;
 }
 
+void logs_bulk_up(struct logs *l) {
+        sent_each(&l->sent, now_boot(), send_tail, l);
+        logs_resume(l);
+}
+
 void logs_resume(struct logs *l) {
+        sent_trim(&l->sent, now_boot());
         if (!l->waiting || !link_bulk_bus(l->link) || link_is_congested(l->link, true))
                 return;
         l->waiting = false;
@@ -185,6 +196,7 @@ void logs_free(struct logs *l) {
                 return;
         log_reader_free(l->pages);
         tail_free(l->tail);
+        sent_done(&l->sent);
         DL_FOREACH_SAFE (l->readers, d, next)
                 reader_free(d);
         free(l);

@@ -276,6 +276,11 @@ static int on_agent(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                         answer(c, NULL, 0, false);
                 return 0;
         }
+        if (failure &&
+            (!agent_bus(c) || (sd_bus_error_has_name(failure, SD_BUS_ERROR_NO_REPLY) && remaining(c) > 0))) {
+                step(c); /* it was cut off, and may be back */
+                return 0;
+        }
         if (failure) {
                 read_kept(c);
                 return 0;
@@ -320,9 +325,18 @@ static int ask_agent(struct log_call *c) {
         return r;
 }
 
+/* Who is once given what is kept stays there, and that has an end: rather wait until the host is back. */
 static void step(struct log_call *c) {
-        if (c->cursor.kind != LOG_CURSOR_KEPT && c->tail == 0 && ask_agent(c) >= 0)
+        bool of_agent = c->cursor.kind != LOG_CURSOR_KEPT && c->tail == 0;
+
+        if (of_agent && ask_agent(c) >= 0)
                 return;
+        if (of_agent && host_comes(c) &&
+            sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME, HOST_AGAIN_USEC,
+                                       USEC_PER_MSEC, on_again, c) >= 0) {
+                c->host_waits = c->host_waited = true;
+                return;
+        }
         read_kept(c);
 }
 

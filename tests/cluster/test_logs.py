@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output of executors, from the trainer to the reader: nothing lost, nobody slowed, the end kept."""
+import contextlib
 import json
 import os
 import subprocess
@@ -7,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from sandbox import Failed
+from sandbox import AGENTD, MASTERD, Failed
 
 # Prints `rate` lines a second for `seconds`, on time however late the machine is, and then says how long each took.
 STEADY = r"""
@@ -109,6 +110,61 @@ def test_end_survives_the_host(cluster, shared_dir):
     assert shown[-2000:] == [f"{1:090d}"] * 2000 and set(shown[:-2000]) == {f"{0:090d}"}
     cluster.boot("n3")
     cluster.wait_nodes()
+    cluster.kill(number)
+
+
+def paused(cluster, node, service):
+    """Its main process stands still until the context ends; or, killed in it, is another one then."""
+    pid = cluster.exec(node, "systemctl", "show", "-P", "MainPID", service).strip()
+
+    @contextlib.contextmanager
+    def pause():
+        cluster.exec(node, "kill", "-STOP", pid)
+        try:
+            yield
+        finally:
+            cluster.run(node, "kill", "-CONT", pid)
+    return pause()
+
+
+def kept_of(cluster, number):
+    return Path(cluster.state_path("n1", "primus", "logs", str(number), "w-0.1"))
+
+
+def test_who_follows_stays_with_the_host(cluster, shared_dir):
+    """A new masterd has the end of the log before the host is back, and is asked in between: what is more than that comes all the same."""
+    go = shared_dir / "follow-go"
+    number = cluster.submit(job("stays", f"echo one; while [ ! -e /shared/{go.name} ]; do sleep 0.1; done; seq 1 100000; sleep 3", role={"nodes": ["n2"]}))
+    cluster.wait_for(lambda: kept_of(cluster, number).exists() and b"one" in kept_of(cluster, number).read_bytes(), 20, "its first line at masterd")
+    with contextlib.ExitStack() as stack:
+        with paused(cluster, "n2", AGENTD):
+            cluster.kill9_now("n1", MASTERD)
+            cluster.wait_for(lambda: cluster.run("n1", "primusctl", "list", user="ml").returncode == 0, 20, "the new masterd")
+            follow = stack.enter_context(cluster.process("n1", "primusctl", "logs", "-f", str(number), user="ml"))
+            time.sleep(1.5)
+        cluster.wait_nodes()
+        go.touch()
+        shown = follow.communicate(timeout=120)[0].splitlines()
+    assert [line for line in shown if line != "one" and not line.isdigit()] == []
+    assert shown == ["one", *(str(i) for i in range(1, 100001))], (len(shown), shown[:3], shown[-3:])
+    assert cluster.wait_job(number) == 0
+
+
+def test_what_a_killed_masterd_had_not_written(cluster, shared_dir):
+    """It was on its way, and is sent again: there is no gap in what is kept."""
+    go = shared_dir / "gap-go"
+    number = cluster.submit(job("gap", f"echo one; while [ ! -e /shared/{go.name}.2 ]; do sleep 0.1; done; echo two; "
+                                       f"while [ ! -e /shared/{go.name}.3 ]; do sleep 0.1; done; echo three; sleep 600", role={"nodes": ["n2"]}))
+    cluster.wait_for(lambda: kept_of(cluster, number).exists() and b"one" in kept_of(cluster, number).read_bytes(), 20, "its first line at masterd")
+    with paused(cluster, "n1", MASTERD):
+        (shared_dir / "gap-go.2").touch()
+        time.sleep(3)  # longer than lines are gathered: it is sent
+        assert b"two" not in kept_of(cluster, number).read_bytes()
+        cluster.kill9_now("n1", MASTERD)
+    cluster.wait_nodes()
+    (shared_dir / "gap-go.3").touch()
+    cluster.wait_for(lambda: b"three" in kept_of(cluster, number).read_bytes(), 20, "its last line at masterd")
+    assert b"one\ntwo\nthree\n" in kept_of(cluster, number).read_bytes()
     cluster.kill(number)
 
 
