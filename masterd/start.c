@@ -117,12 +117,6 @@ static int fleet_nodes_loaded(struct manager *m) {
         return r < 0 ? r : blaming_load(m);
 }
 
-static int fleet_jobs_loaded(struct manager *m) {
-        int r = hosts_load_jobs(m);
-
-        return r < 0 ? r : stuck_load(m);
-}
-
 static void fleet_node_registered(struct manager *m, struct node *node, const struct registration *g) {
         gpus_off_apply(m, node);
         stuck_registered(m, node);
@@ -144,7 +138,8 @@ static const struct listener life = {
 
 static const struct listener fleet = {
         .nodes_loaded = fleet_nodes_loaded,
-        .jobs_loaded = fleet_jobs_loaded,
+        .jobs_read = hosts_load_jobs,
+        .jobs_loaded = stuck_load,
         .node_registered = fleet_node_registered,
         .executor_placed = fleet_executor_placed,
         .executor_released = fleet_executor_released,

@@ -140,8 +140,16 @@ static const struct json_member array[] = {
 };
 static const struct json_shape arrays = { "status: array", "a{sv}", array, ELEMENTSOF(array) };
 
+static const struct json_member avoids[] = {
+        { "node", "s", .at = 1 },
+        { "until", "t", .at = 2, .absent = JSON_MOST_NULL },
+};
+static const struct json_shape kept_off = { "status: kept off", "(st)", avoids, ELEMENTSOF(avoids) };
+
 static const struct json_member status[] = {
         { "reason", "s" },
+        { "failsAt", "t", .absent = JSON_OR_NONE },
+        { "avoids", "a(st)", .absent = JSON_OR_NONE, .parts = &kept_off },
         { "firstError", "s" },
         { "roles", "a(suuuuuuu)", .parts = &roles },
         { "executors", "a(suusssutta{sv})", .parts = &json_executor, .make = json_comes_later },

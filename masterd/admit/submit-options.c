@@ -11,17 +11,12 @@
 static const struct {
         const char *option, *type, *key;
 } options[] = {
-        { "queue", "s", "queue" },
-        { "priority", "i", "priority" },
-        { "requeue", "b", "requeue" },
-        { "preemptible", "b", "preemptible" },
-        { "visible", "s", "visible" },
-        { "signal", "s", "signal" },
-        { "timeLimit", "s", "timeLimit" },
-        { "after", "as", "after" },
-        { "begin", "s", "begin" },
-        { "array", "s", "array" },
-        { "waitForHosts", "b", "waitForHosts" },
+        { "queue", "s", "queue" },         { "priority", "i", "priority" },
+        { "requeue", "b", "requeue" },     { "preemptible", "b", "preemptible" },
+        { "visible", "s", "visible" },     { "signal", "s", "signal" },
+        { "timeLimit", "s", "timeLimit" }, { "startWithin", "s", "startWithin" },
+        { "after", "as", "after" },        { "begin", "s", "begin" },
+        { "array", "s", "array" },         { "waitForHosts", "b", "waitForHosts" },
 };
 
 static void json_unref_p(json_t **v) {

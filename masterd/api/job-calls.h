@@ -68,5 +68,6 @@ int api_requeue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error
 int api_rerun(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* node-calls.c */
 int api_replace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_allow_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* savepoint-calls.c */
 int api_create_savepoint(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);

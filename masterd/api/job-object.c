@@ -15,12 +15,14 @@
 #include "masterd/caller/authorize.h"
 #include "masterd/caller/reply.h"
 #include "masterd/core/manager.h"
+#include "masterd/core/record.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/history.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/relay/logs.h"
 
 #define EVENTS_MAX 10000u
+#define KILL_STATUS_MAX 125u                      /* a shell has its own meaning for those above */
 #define GRACE_MAX_USEC (7 * 86400 * USEC_PER_SEC) /* as stopGrace */
 
 /* The job may have left memory while polkit was asked. */
@@ -121,11 +123,13 @@ static int kill_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
 struct kill_options {
         const char *reason;
         uint64_t grace_usec; /* UINT64_MAX: the job's own */
+        uint32_t status;     /* 0: the usual one */
 };
 
 static const struct call_option kill_options[] = {
         { "reason", 's', offsetof(struct kill_options, reason), NULL },
         { "grace", 't', offsetof(struct kill_options, grace_usec), NULL },
+        { "exitStatus", 'u', offsetof(struct kill_options, status), NULL },
         { NULL },
 };
 
@@ -144,10 +148,17 @@ static int kill_job_with(sd_bus_message *call, uint32_t uid, void *userdata, sd_
                 return r;
         if (o.grace_usec != UINT64_MAX && o.grace_usec > GRACE_MAX_USEC)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "grace: at most 7 days");
+        if (o.status > KILL_STATUS_MAX)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "exitStatus: at most %u",
+                                         KILL_STATUS_MAX);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r < 0)
                 return r;
         (void)person_says("killed", uid, o.reason, text);
+        if (o.status > 0 && !job_state_ended(j->state)) {
+                j->kill_status = (uint8_t)o.status;
+                record_job(m, j, NULL, false); /* it may be on its way there already */
+        }
         if (o.grace_usec == UINT64_MAX)
                 lifecycle_stop_job(m, j, JOB_EVENT_KILLED, text);
         else
@@ -269,6 +280,7 @@ ENTRY(on_create_savepoint, api_create_savepoint)
 ENTRY(on_requeue, api_requeue)
 ENTRY(on_rerun, api_rerun)
 ENTRY(on_replace, api_replace)
+ENTRY(on_allow_node, api_allow_node)
 ENTRY(on_capture, api_capture)
 ENTRY(on_open_artifacts, api_open_artifacts)
 ENTRY(on_trace, api_trace)
@@ -299,7 +311,7 @@ static int get_exit_status(sd_bus *bus, const char *path, const char *interface,
                            sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct job *j = userdata;
 
-        return sd_bus_message_append(reply, "u", job_state_exit_status(j->state));
+        return sd_bus_message_append(reply, "u", job_exit_status(j));
 }
 
 const sd_bus_vtable api_job_vtable[] = {
@@ -314,7 +326,7 @@ const sd_bus_vtable api_job_vtable[] = {
                         SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("StartedAt", "t", NULL, offsetof(struct job, started_real), 0),
         SD_BUS_PROPERTY("EndedAt", "t", NULL, offsetof(struct job, ended_real), 0),
-        SD_BUS_PROPERTY("ExitStatus", "u", get_exit_status, 0, 0),
+        SD_BUS_PROPERTY("ExitStatus", "u", get_exit_status, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_METHOD_WITH_ARGS("GetStatus", SD_BUS_NO_ARGS, SD_BUS_RESULT("a{sv}", status), on_get_status,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("GetConfig", SD_BUS_NO_ARGS, SD_BUS_RESULT("ay", config), on_get_config,
@@ -375,6 +387,8 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_RESULT("u", number, "o", job, "as", warnings), on_rerun,
                                 SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
         SD_BUS_METHOD_WITH_ARGS("Replace", SD_BUS_ARGS("s", node), SD_BUS_RESULT("u", moved), on_replace,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("AllowNode", SD_BUS_ARGS("s", node), SD_BUS_NO_RESULT, on_allow_node,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Capture", SD_BUS_ARGS("s", role, "u", index, "a{sv}", options),
                                 SD_BUS_RESULT("a(uusssss)", threads, "a{sv}", info), on_capture,

@@ -2,6 +2,7 @@
 /* org.primus.Master1.Job: GetStatus and ListExecutors. */
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/unitname.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
@@ -11,10 +12,35 @@
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
 #include "masterd/job/array.h"
+#include "masterd/queue/start-within.h"
 #include "masterd/relay/logs.h"
 #include "masterd/watch/telemetry.h"
 
 /* ---- GetStatus ---- */
+
+/* Hosts that it is kept off, until when; UINT64_MAX: until somebody says otherwise. */
+static int append_avoids(sd_bus_message *reply, const struct job *j) {
+        const struct exclusions *x = &j->hosts.exclusions;
+        uint64_t now = now_real();
+        int r;
+
+        if (job_state_ended(j->state))
+                return 0;
+        r = reply_open_array(reply, "avoids", "a(st)");
+        for (size_t i = 0; r >= 0 && i < j->hosts.n_avoided; i++)
+                r = sd_bus_message_append(reply, "(st)", j->hosts.avoided[i], UINT64_MAX);
+        for (size_t i = 0; r >= 0 && i < x->n; i++)
+                if (x->hosts[i].until_real > now && !job_avoids(j, x->hosts[i].node))
+                        r = sd_bus_message_append(reply, "(st)", x->hosts[i].node, x->hosts[i].until_real);
+        return r < 0 ? r : reply_close_array(reply);
+}
+
+static int append_placing(sd_bus_message *reply, const struct job *j) {
+        uint64_t fails = start_within_real(j);
+        int r = fails > 0 ? sd_bus_message_append(reply, "{sv}", "failsAt", "t", fails) : 0;
+
+        return r < 0 ? r : append_avoids(reply, j);
+}
 
 static int append_roles(sd_bus_message *reply, const struct job *j) {
         int r = reply_open_array(reply, "roles", "a(suuuuuuu)");
@@ -104,8 +130,8 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
                 r = api_append_visible(reply, userdata, j);
         if (r >= 0 && logs_awaited(userdata, j))
                 r = sd_bus_message_append(reply, "{sv}", "errorComing", "b", 1);
-        if (r >= 0)
-                r = append_roles(reply, j);
+        r = r < 0 ? r : append_placing(reply, j);
+        r = r < 0 ? r : append_roles(reply, j);
         if (r >= 0)
                 r = append_data(reply, j);
         if (r >= 0)

@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/names.h"
 #include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
@@ -356,6 +357,26 @@ int api_replace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error
                 return r;
         }
         return manager_reply_later(m, reply);
+}
+
+int api_allow_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        const char *name;
+        char text[256];
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = sd_bus_message_read(call, "s", &name);
+        if (r < 0)
+                return r;
+        if (!node_name_valid(name))
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "node: not a node's name");
+        r = hosts_allow(m, j, name, uid, text);
+        if (r == -ESRCH)
+                return sd_bus_error_set(error, ERROR_REFUSED, text);
+        return r < 0 ? r : reply_empty(m, call);
 }
 
 /* ---- everything about one ---- */

@@ -65,6 +65,7 @@ const struct audit_rule audit_rules[] = {
         { "Job", "CloseSession", AUDIT_PART, "session" },
         { "Job", "Rerun", AUDIT_CHANGES, "options*" },
         { "Job", "Replace", AUDIT_CHANGES, "node" },
+        { "Job", "AllowNode", AUDIT_CHANGES, "node" },
         { "Job", "Update", AUDIT_CHANGES, "version changes*" },
         { "Job", "Scale", AUDIT_CHANGES, "version roles" },
         { "Job", "AddRole", AUDIT_CHANGES, "version -" },

@@ -48,9 +48,10 @@ struct listener {
         void (*job_freed)(struct job *j);
         /* link: a host joined with a token; taken_over: under a name that another one had. */
         void (*node_joined)(struct manager *m, struct node *node, bool taken_over, const char *text);
-        /* recover: hosts are in memory, from the store; jobs and their executors are. Negative: it cannot be
-         * loaded. */
+        /* recover: hosts are in memory, from the store; life: jobs are, without their executors; recover:
+         * jobs and their executors are. Negative: it cannot be loaded. */
         int (*nodes_loaded)(struct manager *m);
+        int (*jobs_read)(struct manager *m);
         int (*jobs_loaded)(struct manager *m);
         /* recover: its agent has registered, what runs there is known, and it is READY. */
         void (*node_registered)(struct manager *m, struct node *node, const struct registration *g);

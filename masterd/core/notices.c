@@ -52,7 +52,7 @@ static void run_job_changed(struct manager *m, void *data) {
 
         if (manager_job(m, c->job))
                 (void)sd_bus_emit_properties_changed(m->bus, notice_job_path(c->job, path), MASTER_JOB,
-                                                     "State", NULL);
+                                                     "State", "ExitStatus", NULL);
         free(c);
 }
 

@@ -77,6 +77,7 @@ static int join_env(const struct job *j, struct store_bytes *ret) {
         row(slot.since_real, slot_real) \
         row(queue.waits_real, waits_real) \
         row(queue.not_before_real, not_before_real) \
+        row(queue.placeable_real, placeable_real) \
         row(depend.met, after_met) \
         row(array_since, array_since) \
         row(given.had_env, had_env) \
@@ -92,7 +93,8 @@ static int join_env(const struct job *j, struct store_bytes *ret) {
         row(held.froze_real, froze_real) \
         row(held.by, held_by) \
         row(held.mode, held_mode) \
-        row(kill_grace, kill_grace)
+        row(kill_grace, kill_grace) \
+        row(kill_status, kill_status)
 // clang-format on
 
 #define OF_JOB(field, kept) ret->kept = (__typeof__(ret->kept))j->field;

@@ -356,8 +356,11 @@ static bool is_own_limit(const struct executor *e) {
 
 static void exclude(struct executor *e, uint64_t when) {
         const struct blacklist_spec *b = &e->job->spec->failure.blacklist;
-        int n = exclusions_failed(&e->job->hosts.exclusions, e->node->name, e->rank, when);
+        int n;
 
+        if (when <= exclusions_allowed(&e->job->hosts.exclusions, e->node->name))
+                return;
+        n = exclusions_failed(&e->job->hosts.exclusions, e->node->name, e->rank, when);
         if (e->end.fate == FATE_BLAME || (b->enabled && n > (int)b->max_failed))
                 (void)exclusions_until(&e->job->hosts.exclusions, e->node->name,
                                        usec_add(when, b->timeout_usec));

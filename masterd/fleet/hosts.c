@@ -24,6 +24,7 @@
 #include "masterd/life/lifecycle.h"
 #include "masterd/link/orders.h"
 #include "masterd/queue/placement.h"
+#include "masterd/queue/queueing.h"
 #include "masterd/queue/serving.h"
 
 /* ---- holds ---- */
@@ -225,6 +226,11 @@ static bool could_run(const struct job *j, const struct role_spec *spec, const c
         return false;
 }
 
+static void record_avoided(struct manager *m, const struct job *j, const char *node) {
+        store_put_avoid(m->store, &(struct avoid_record){ j->number, node, job_avoids(j, node),
+                                                          exclusions_allowed(&j->hosts.exclusions, node) });
+}
+
 static int avoid(struct manager *m, struct job *j, struct node *node, char text[static 256]) {
         int r;
 
@@ -241,7 +247,7 @@ static int avoid(struct manager *m, struct job *j, struct node *node, char text[
                 snprintf(text, 256, "Out of memory");
                 return r;
         }
-        store_put_avoid(m->store, &(struct avoid_record){ j->number, node->name });
+        record_avoided(m, j, node->name);
         manager_touch(m);
         return 0;
 }
@@ -280,6 +286,25 @@ int hosts_replace(struct manager *m, struct job *j, struct node *node, uint32_t 
                 }
         }
         return n;
+}
+
+int hosts_allow(struct manager *m, struct job *j, const char *node, uint32_t uid, char text[static 256]) {
+        bool off = job_avoids(j, node) || exclusions_of(&j->hosts.exclusions, node, now_real()) > 0;
+
+        if (!off || job_state_ended(j->state)) {
+                snprintf(text, 256,
+                         "Job %u is not kept off %s ('primusctl status' shows what it is kept off)",
+                         j->number, node);
+                return -ESRCH;
+        }
+        if (exclusions_allow(&j->hosts.exclusions, node, now_real()) < 0)
+                return -ENOMEM;
+        (void)job_stop_avoiding(j, node);
+        record_avoided(m, j, node);
+        record_event(m, j, "host-allowed", NULL, "%s may be used again (uid %u)", node, uid);
+        placement_enqueue(m, j);
+        queueing_changed(m, j);
+        return 0;
 }
 
 /* ---- where a job does not go ---- */
@@ -399,7 +424,11 @@ static int load_label(void *userdata, const struct label_record *r) {
 static int load_avoided(void *userdata, const struct avoid_record *r) {
         struct job *j = manager_job(userdata, r->job);
 
-        return j ? job_avoid(j, r->node) : 0;
+        if (!j)
+                return 0;
+        if (r->allowed_real > 0 && exclusions_allow(&j->hosts.exclusions, r->node, r->allowed_real) < 0)
+                return -ENOMEM;
+        return r->avoided ? job_avoid(j, r->node) : 0;
 }
 
 int hosts_load_nodes(struct manager *m) {

@@ -44,7 +44,11 @@ int hosts_avoid_for(struct manager *m, struct job *j, struct node *node, const c
 int hosts_excluded(struct manager *m, const struct job *j, const struct role_spec *spec, uint32_t **ret,
                    size_t *ret_n);
 
-/* What is stored of nodes, behind the nodes; of jobs, behind the jobs. */
+/* The job may use the host again: what it avoided there, and what failed there, is forgotten. The host's own
+ * state stays as it is. -ESRCH with a sentence in text: it is not kept off it; -ENOMEM. */
+int hosts_allow(struct manager *m, struct job *j, const char *node, uint32_t uid, char text[static 256]);
+
+/* What is stored of nodes, behind the nodes; of jobs, behind the jobs and before their executors. */
 int hosts_load_nodes(struct manager *m);
 int hosts_load_jobs(struct manager *m);
 /* Deadlines and windows from now on; what is due is done. */

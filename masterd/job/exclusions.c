@@ -69,6 +69,25 @@ int exclusions_until(struct exclusions *x, const char *node, uint64_t until) {
         return 0;
 }
 
+int exclusions_allow(struct exclusions *x, const char *node, uint64_t when) {
+        struct exclusion *e = find_or_add(x, node);
+
+        if (!e)
+                return -ENOMEM;
+        free(e->ranks);
+        e->ranks = NULL;
+        e->n_ranks = 0;
+        e->last_real = e->until_real = 0;
+        e->allowed_real = when;
+        return 0;
+}
+
+uint64_t exclusions_allowed(const struct exclusions *x, const char *node) {
+        const struct exclusion *e = find_node(x, node);
+
+        return e ? e->allowed_real : 0;
+}
+
 uint64_t exclusions_of(const struct exclusions *x, const char *node, uint64_t now) {
         const struct exclusion *e = find_node(x, node);
 

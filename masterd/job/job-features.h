@@ -100,12 +100,14 @@ struct job_slot {
         sd_event_source *signal_timer; /* for the signal before it is over */
 };
 
-/* masterd/queue/queueing.h: it waits. */
+/* masterd/queue/queueing.h, start-within.h: it waits. */
 struct job_queue {
         bool known;               /* to the policy */
         uint64_t waits_real;      /* since then, for the order of the queue */
         uint64_t not_before_real; /* it is not tried before */
         sd_event_source *timer;   /* until then */
+        uint64_t placeable_real;  /* since then only its first place was missing; 0: not kept */
+        sd_event_source *within_timer;
 };
 
 /* masterd/life/requeue.h: it gives way, and waits again for no fault of its own. */

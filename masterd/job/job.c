@@ -165,6 +165,7 @@ struct job *job_free(struct job *j) {
         sd_event_source_disable_unref(j->requeue.timer);
         sd_event_source_disable_unref(j->slot.signal_timer);
         sd_event_source_disable_unref(j->queue.timer);
+        sd_event_source_disable_unref(j->queue.within_timer);
         sd_event_source_disable_unref(j->rendezvous.timer);
         free(j->hosts.left);
         for (size_t i = 0; i < j->hosts.n_avoided; i++)
@@ -305,6 +306,16 @@ int job_avoid(struct job *j, const char *node) {
         return 0;
 }
 
+bool job_stop_avoiding(struct job *j, const char *node) {
+        for (size_t i = 0; i < j->hosts.n_avoided; i++)
+                if (strcmp(j->hosts.avoided[i], node) == 0) {
+                        free(j->hosts.avoided[i]);
+                        j->hosts.avoided[i] = j->hosts.avoided[--j->hosts.n_avoided];
+                        return true;
+                }
+        return false;
+}
+
 void job_forget_node(struct job *j, const struct node *node) {
         struct executor *e;
 
@@ -386,6 +397,11 @@ bool job_all_up(const struct job *j) {
                         return false;
         }
         return true;
+}
+
+uint32_t job_exit_status(const struct job *j) {
+        return j->state == JOB_KILLED && j->kill_status > 0 ? j->kill_status
+                                                            : job_state_exit_status(j->state);
 }
 
 uint64_t job_grace(const struct job *j) {

@@ -137,6 +137,7 @@ struct job {
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
         enum job_event verdict; /* while STOPPING: what it ends as (SUCCEEDED, FAILED, KILLED or REQUEUE) */
         uint64_t kill_grace; /* while STOPPING: the grace that a kill asked for, in usec, + 1; 0: its own */
+        uint8_t kill_status; /* what it exits with when it is KILLED, as a kill asked for; 0: 3 */
         sd_event_source *grace_timer;
 
         struct job_health *health; /* masterd/watch/healing.h; NULL: nothing was seen of it yet */
@@ -173,6 +174,7 @@ struct scope *executor_scope(const struct executor *e);
 uint64_t executor_grace(const struct executor *e);
 /* The same for a job that is stopped as a whole: what a kill asked for, else what its configuration says. */
 uint64_t job_grace(const struct job *j);
+uint32_t job_exit_status(const struct job *j); /* 255: it has not ended */
 /* Bytes it may hold; 0: no limit. */
 static inline uint64_t executor_memory(const struct executor *e) {
         uint64_t memory = executor_role(e)->memory;
@@ -203,6 +205,7 @@ void executor_move(struct executor *e, struct node *node);
 /* Whether the job is not to be placed on the host of that name; and from now on it is not. -ENOMEM. */
 bool job_avoids(const struct job *j, const char *node);
 int job_avoid(struct job *j, const char *node);
+bool job_stop_avoiding(struct job *j, const char *node); /* false: it did not */
 
 /* The node is no more. */
 void job_forget_node(struct job *j, const struct node *node);

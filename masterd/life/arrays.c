@@ -391,6 +391,7 @@ int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
         j->array_since = store_next_job(m->store); /* stays unused */
         j->ended_real = 0;
         j->kill_grace = 0;
+        j->kill_status = 0;
         j->attempt++;
         j->attempt_real = now_real();
         (void)text_set(&j->first_error, NULL);

@@ -373,6 +373,10 @@ int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, u
 static int let_go(struct manager *m, struct job *j, uint32_t uid) {
         if (j->state == JOB_QUEUED && j->slot.since_real > 0) /* the time that it was held does not count */
                 j->slot.since_real = usec_add(j->slot.since_real, usec_sub(now_real(), j->held.since_real));
+        if (j->queue.placeable_real > 0)
+                j->queue.placeable_real =
+                        usec_add(j->queue.placeable_real,
+                                 usec_sub(now_real(), MAX(j->held.since_real, j->queue.placeable_real)));
         set_free(j);
         record_event(m, j, "resumed", NULL, "it may be placed again (uid %u)", uid);
         if (j->state == JOB_QUEUED) {

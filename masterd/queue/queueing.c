@@ -17,6 +17,7 @@
 #include "masterd/link/orders.h"
 #include "masterd/queue/placement-parts.h"
 #include "masterd/queue/placement.h"
+#include "masterd/queue/start-within.h"
 
 /* The policy's clock is CLOCK_BOOTTIME, put so far ahead that what began before this boot is a time, too. */
 #define CLOCK_AHEAD (UINT64_C(3650) * 86400 * USEC_PER_SEC)
@@ -78,6 +79,7 @@ void placement_enqueue(struct manager *m, struct job *j) {
         if (job_state_ended(j->state) || j->state == JOB_STOPPING || m->up->job_not_placeable(m, j) ||
             know(m, j) < 0)
                 return;
+        start_within_arm(m, j);
         if (m->up->job_kept_waiting(m, j)) {
                 policy_job_satisfied(m->placement->policy, j->number);
                 return;
@@ -87,6 +89,7 @@ void placement_enqueue(struct manager *m, struct job *j) {
 }
 
 void placement_dequeue(struct manager *m, struct job *j) {
+        start_within_disarm(j);
         if (j->queue.known)
                 policy_job_satisfied(m->placement->policy, j->number);
 }
@@ -252,6 +255,7 @@ static void begin_job(struct manager *m, struct job *j, uint64_t passed_over) {
 
         for (uint32_t i = 0; i < j->n_executors; i++)
                 n += j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->orders.starting;
+        start_within_disarm(j);
         if (j->state == JOB_QUEUED) {
                 (void)job_transition(j, JOB_EVENT_PLACED);
                 (void)text_set(&j->reason, NULL);

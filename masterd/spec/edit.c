@@ -30,6 +30,7 @@ static const struct {
         { "preemptible", FELT_NOW },
         { "requeue", FELT_NOW },
         { "waitForHosts", FELT_NOW },
+        { "startWithin", FELT_NOW },
         { "visible", FELT_NOW },
         { "signal", FELT_NOW },
         { "timeLimit", FELT_NOW },

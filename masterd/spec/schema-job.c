@@ -247,6 +247,8 @@ static const struct key job_keys[] = {
         { "preemptible", KEY_BOOL, AT(job_spec, waits.preemptible) },
         { "requeue", KEY_BOOL, AT(job_spec, waits.requeue) },
         { "waitForHosts", KEY_BOOL, AT(job_spec, waits.for_hosts) },
+        { "startWithin", KEY_DURATION, AT(job_spec, waits.start_within_usec), RANGE(1, DURATION_MAX),
+          .preset = UINT64_MAX },
         { "visible", KEY_ENUM, AT(job_spec, visible), WORDS(visible_names), .preset = _VISIBLE_MAX,
           .written = has_visible },
         { "signal", KEY_TEXT, AT(job_spec, waits.signal), RANGE(1, 64), .valid = valid_signal },

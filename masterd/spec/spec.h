@@ -232,11 +232,12 @@ struct topic_spec {
 #define SPEC_PRIORITY_MAX 1000 /* -1000 ... 1000 */
 #define SPEC_PRIORITY_NONE INT32_MIN
 struct queue_spec {
-        int32_t priority; /* SPEC_PRIORITY_NONE: that of its pool */
-        bool preemptible; /* also where the pool's jobs are not */
-        bool for_hosts;   /* also when no host of the cluster is what it needs: one may come */
-        bool requeue;     /* at its time limit the job is not failed but begins again, as often as it takes */
-        char *signal;     /* "USR1@60s", or NULL */
+        int32_t priority;           /* SPEC_PRIORITY_NONE: that of its pool */
+        bool preemptible;           /* also where the pool's jobs are not */
+        bool for_hosts;             /* also when no host of the cluster is what it needs: one may come */
+        uint64_t start_within_usec; /* it fails when it has had no place for so long; UINT64_MAX: never */
+        bool requeue; /* at its time limit the job is not failed but begins again, as often as it takes */
+        char *signal; /* "USR1@60s", or NULL */
         int32_t signal_number;       /* of it; 0: none */
         uint64_t signal_before_usec; /* so long before SIGTERM */
 };

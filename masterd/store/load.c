@@ -286,7 +286,7 @@ int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdat
 }
 
 int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata) {
-        return load(s, "SELECT job, node FROM job_avoid" OF_ACTIVE " ORDER BY job, node",
+        return load(s, "SELECT job, node, avoided, allowed FROM job_avoid" OF_ACTIVE " ORDER BY job, node",
                     &(struct load){ row_avoid, { .avoid = callback }, userdata });
 }
 

@@ -196,6 +196,10 @@ const char *const store_steps[] = {
         "CREATE TABLE gpu_off(node TEXT NOT NULL, uuid TEXT NOT NULL, uid INTEGER NOT NULL, since INTEGER NOT "
         "NULL,"
         " reason TEXT NOT NULL, PRIMARY KEY(node, uuid)) STRICT, WITHOUT ROWID;",
+
+        /* 8: what a job was kept off, and may use again. */
+        "ALTER TABLE job_avoid ADD COLUMN avoided INTEGER NOT NULL DEFAULT 1;"
+        "ALTER TABLE job_avoid ADD COLUMN allowed INTEGER NOT NULL DEFAULT 0;",
         NULL,
 };
 

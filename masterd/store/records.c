@@ -181,7 +181,11 @@ const struct field verdict_fields[] = {
         {},
 };
 
-const struct field avoid_fields[] = { F(U32, avoid_record, job), F(TEXT, avoid_record, node), {} };
+const struct field avoid_fields[] = { F(U32, avoid_record, job),
+                                      F(TEXT, avoid_record, node),
+                                      F(BOOL, avoid_record, avoided),
+                                      F(U64, avoid_record, allowed_real),
+                                      {} };
 
 const struct field token_fields[] = {
         F(FIXED, token_record, id),
@@ -463,7 +467,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                              "?16)" } },
         [OP_PUT_AVOID] = { sizeof(struct avoid_record),
                            avoid_fields,
-                           { "INSERT OR REPLACE INTO job_avoid(job, node) VALUES (?1, ?2)" } },
+                           { "INSERT OR REPLACE INTO job_avoid(job, node, avoided, allowed) VALUES (?1, "
+                             "?2, ?3, ?4)" } },
         [OP_PUT_VERDICT] = { sizeof(struct verdict_record),
                              verdict_fields,
                              { "INSERT OR REPLACE INTO verdict(job, role, idx, kind, attempt, since, begun, "

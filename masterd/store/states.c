@@ -35,6 +35,8 @@ const struct codec_field job_state_codec[] = {
         JOB(U32, 27, held_by),
         JOB(U8, 28, held_mode),
         JOB(U64, 29, kill_grace), /* usec + 1 */
+        JOB(U64, 30, placeable_real),
+        JOB(U8, 31, kill_status),
         {},
 };
 

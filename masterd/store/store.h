@@ -59,6 +59,7 @@ struct job_state_record {
         uint32_t array_since;
         uint64_t attempt_real;
         uint64_t slot_real, waits_real, not_before_real, leave_real;
+        uint64_t placeable_real; /* masterd/queue/start-within.h */
         uint64_t after_met;
         /* changes while it runs */
         uint64_t limits_real;
@@ -70,6 +71,7 @@ struct job_state_record {
         uint32_t held_by;
         uint64_t held_real, froze_real;
         uint64_t kill_grace;
+        uint8_t kill_status;
 };
 
 struct job_record {
@@ -215,10 +217,12 @@ struct stuck_record {
         const char *amounts; /* of licences, "NAME=N NAME=N" */
 };
 
-/* The job is not placed on the host. */
+/* The job is not placed on the host; or it may be again, whatever happened there until then. */
 struct avoid_record {
         uint32_t job;
         const char *node;
+        bool avoided;
+        uint64_t allowed_real; /* 0: nothing is forgotten */
 };
 
 /* A verdict about an executor (or, role "", all of the job) that stands. */
@@ -517,7 +521,7 @@ void store_put_window(struct store *s, const struct window_record *r);   /* key:
 void store_put_gpu_off(struct store *s, const struct gpu_off_record *r); /* key: node, uuid */
 void store_put_stuck(struct store *s,
                      const struct stuck_record *r); /* key: node, job, role, index, attempt */
-void store_put_avoid(struct store *s, const struct avoid_record *r);         /* key: all of it */
+void store_put_avoid(struct store *s, const struct avoid_record *r);         /* key: job, node */
 void store_put_verdict(struct store *s, const struct verdict_record *r);     /* key: job, role, index, kind */
 void store_delete_verdict(struct store *s, const struct verdict_record *r);  /* the same */
 void store_put_scope(struct store *s, const struct scope_record *r);         /* key: job, role */

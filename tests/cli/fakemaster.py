@@ -41,6 +41,7 @@ class Job:
         self.executors = {}  # (role, index) -> row
         self.logs = {}  # (role, index, attempt) -> [bytes, ended]
         self.killed = None
+        self.kill_status = 3
         self.tasks = []  # rows of ListTasks, in the order of their numbers
         self.changed = []  # (method, task)
         self.reads = 0
@@ -63,7 +64,7 @@ class Job:
     def properties(self):
         return {"Number": ("u", self.number), "Uid": ("s", "0123456789abcdef" * 2), "Name": ("s", self.name),
                 "Owner": ("u", self.owner), "State": ("s", self.state_now), "Attempt": ("u", 1),
-                "ExitStatus": ("u", ENDS.get(self.state_now, 255)), **{k: ("t", v) for k, v in self.times.items()}}
+                "ExitStatus": ("u", self.kill_status if self.state_now == "KILLED" else ENDS.get(self.state_now, 255)), **{k: ("t", v) for k, v in self.times.items()}}
 
     def state(self, state, reason=None):
         with self.master.lock:
@@ -76,7 +77,7 @@ class Job:
                 self.status["reason"] = ("s", reason)
             self.event("state", state)
             self.master.signal(self.path, "org.freedesktop.DBus.Properties", "PropertiesChanged", "sa{sv}as",
-                               (JOB, {"State": ("s", state)}, []))
+                               (JOB, {"State": ("s", state), **({"ExitStatus": self.properties()["ExitStatus"]} if state in ENDS else {})}, []))
 
     def executor(self, role, index, state, attempt=None, node="n1", **more):
         with self.master.lock:
@@ -439,6 +440,7 @@ class FakeMaster:
 
     def do_KillWith(self, job, options):
         job.kill_grace = options.get("grace", ("t", None))[1]
+        job.kill_status = options.get("exitStatus", ("u", 3))[1]
         return self.do_Kill(job, options.get("reason", ("s", ""))[1])
 
     def do_Delete(self, job):

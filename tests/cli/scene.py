@@ -44,7 +44,7 @@ def running(master):
     executor(job, "worker", 2, "RUNNING", dataTasks=("u", 3), dataWait=("t", 90_500_000), trainerWait=("t", 1_200_000), dataIdle=("b", True), later=("u", 7))
     job.executors["worker", 0]["ended"] = T + 9_000_000
     job.status = {
-        "reason": ("s", "waits for uid 0"), "firstError": ("s", "Traceback\nValueError: \x07"), "errorComing": ("b", True), "visible": ("s", "group"),
+        "reason": ("s", "waits for uid 0"), "failsAt": ("t", T + 7_200_000_000), "avoids": ("a(st)", [("n3", MOST), ("n4", T + 1)]), "firstError": ("s", "Traceback\nValueError: \x07"), "errorComing": ("b", True), "visible": ("s", "group"),
         "visibleTo": ("s", "visible to members of group lab"), "lockstep": ("s", "elastic"), "cwd": ("ay", b"/home/a\xff"), "warnings": ("as", ["old", "slow"]),
         "verdicts": ("aa{sv}", VERDICTS), "later": ("a{sv}", {"x": ("u", 1)}),
         "data": ("a{sv}", {

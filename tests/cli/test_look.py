@@ -413,6 +413,21 @@ def test_delete(master, job, ctl):
     assert ctl("delete").returncode == 2, "never a job that nobody named"
 
 
+def test_kill_with_its_own_exit_status(master, job, ctl):
+    for n in range(3):
+        job().state("RUNNING")
+    assert ctl("kill", "--exit-status", "42", "--reason", "no GPU", 1).returncode == 0
+    assert (master.jobs[1].killed, master.jobs[1].kill_status, master.jobs[1].kill_grace) == ("no GPU", 42, None)
+    assert ctl("wait", 1).returncode == 42
+    assert json.loads(ctl("wait", "--json", 1).stdout) == {"job": 1, "state": "KILLED", "exitStatus": 42}
+    assert ctl("kill", "--exit-status=7", "--grace=1s", 2).returncode == 0 and master.jobs[2].kill_grace == 1_000_000
+    assert ctl("wait", 1, 2).returncode == 3, "of several, the word that stands for all"
+    assert ctl("kill", 3).returncode == 0 and ctl("wait", 3).returncode == 3
+    for wrong in ("0", "126", "-1", "x"):
+        r = ctl("kill", f"--exit-status={wrong}", 3)
+        assert r.returncode == 2 and "1 to 125" in r.stderr, wrong
+
+
 def test_kill_with_its_own_grace(master, job, ctl):
     job(), job()
     assert ctl("kill", "--grace", "90s", "--reason", "enough", 1).returncode == 0

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that live and die together, what exit statuses mean, budgets, hosts that are blamed, and when a role is ready."""
+import time
+
 import pytest
 from ledger import failover
 from sandbox import AGENTD, MASTERD, Cluster, cluster_name, shared_directory
@@ -382,6 +384,49 @@ def test_blacklist_of_a_job(quick, ledger):
     assert {e.index for e in ledger.entries("end", node="n2")} == {0, 1, 2, 3}
     assert len({e.index for e in ledger.entries("fails")}) >= 2
     assert quick.wait_job(filler) == 0
+
+
+def test_a_host_is_allowed_again(quick, ledger):
+    """What replace and blacklistConfig keep a job off is shown, and undone by its owner alone, over kill -9 of masterd too."""
+    command = "[ $PRIMUS_NODE != n3 ] || { say fails; exit 1; }; say runs; while [ ! -e $LEDGER.go ]; do sleep 0.05; done"
+    config = ledger.config(command, num=2, vcores=0.1, failover=failover(900), job={**BACKOFF, "nodes": ["n2", "n3"], "blacklistConfig": {
+        "enabled": True, "maxFailedContainerPerNode": 1}})
+    config["role"][0]["scheduleStrategy"] = {"maxReplicasPerNode": 2}
+    filler = quick.submit(ledger.config(UNTIL_GO, name="filler", vcores=2, job={"nodes": ["n2"]}))  # leaves n3 alone
+    quick.wait_state(filler, "RUNNING")
+    job = quick.submit(config)
+    quick.wait_for(lambda: quick.status(job)["avoids"], what="the exclusion")
+    avoids = quick.status(job)["avoids"]
+    assert [x["node"] for x in avoids] == ["n3"] and avoids[0]["until"] / 1e6 > time.time() + 600
+    assert "kept off n3 until " in quick.primusctl("status", str(job))
+    quick.kill(filler)
+    quick.wait_for(lambda: len({e.index for e in ledger.entries("runs", node="n2")}) == 2, what="both on n2")
+    refused = quick.run("n1", "primusctl", "replace", "--undo", str(job), "n3", user="eve")
+    assert refused.returncode != 0 and quick.status(job)["avoids"]
+    quick.primusctl("replace", "--undo", str(job), "n3")
+    failures = len(ledger.entries("fails"))
+
+    def restart():
+        quick.kill9_now("n1", MASTERD)
+        quick.wait_nodes()
+
+    for again in (restart, lambda: None):
+        assert quick.status(job)["avoids"] == [], "what failed before is forgotten, also by the next master"
+        again()
+    undone = quick.run("n1", "primusctl", "replace", "--undo", str(job), "n3", user="ml")
+    assert undone.returncode == 1 and "is not kept off n3" in undone.stderr
+    assert len(ledger.entries("fails")) == failures
+    # By hand; n2 is left alone, so they go where they fail, and come to be kept off it as well.
+    assert "leave n2" in quick.primusctl("replace", str(job), "n2")
+    quick.wait_for(lambda: len(ledger.entries("fails")) > failures, what="a failure on n3")
+    restart()
+    assert {x["node"]: x["until"] for x in quick.status(job)["avoids"]}["n2"] is None
+    assert "kept off n2\n" in quick.primusctl("status", str(job))
+    quick.primusctl("replace", "--undo", str(job), "n2")
+    quick.wait_for(lambda: quick.status(job)["state"] == "RUNNING" and {e["node"] for e in quick.status(job)["executors"]} == {"n2"}, 60, "both on n2 again")
+    assert [e["text"] for e in quick.events(job, "host-allowed")] == ["n3 may be used again (uid 1000)", "n2 may be used again (uid 1000)"]
+    let_go(ledger)
+    assert quick.wait_job(job) == 0
 
 
 # ---- readiness

@@ -316,6 +316,31 @@ def test_kill_with_its_own_grace(quick, ledger):
     assert quick.wait_job(stubborn) == 3
 
 
+def test_kill_with_its_own_exit_status(quick, ledger):
+    """Who waits hears it, also of what is being stopped already, and over a kill of masterd; not of what was not killed."""
+    job = quick.submit(ledger.config("trap 'say term; while [ ! -e $LEDGER.go ]; do sleep 0.05; done; exit' TERM; say ready; sleep 60 & wait"))
+    quick.wait_for(lambda: ledger.entries("ready"), what="its start")
+    with quick.process("n1", "primusctl", "run", "--", "sleep", "600", user="ml") as client:
+        run = quick.wait_for(lambda: [row["job"] for row in quick.primusctl_json("list", user="ml") if row["name"] == "sleep"], what="what run submits")[0]
+        quick.wait_state(run, "RUNNING")
+        quick.primusctl("kill", "--exit-status=42", str(run))
+        client.communicate(timeout=60)
+        assert client.returncode == 42
+    quick.primusctl("kill", str(job))
+    quick.primusctl("kill", "--exit-status=17", str(job))
+    quick.kill9_now("n1", MASTERD)
+    quick.wait_nodes()
+    ledger.path.with_name(ledger.path.name + ".go").touch()
+    assert quick.wait_job(job) == 17 and quick.wait_job(run) == 42
+    done = quick.submit(ledger.config("true"))
+    assert quick.wait_job(done) == 0
+    quick.primusctl("kill", "--exit-status=9", str(done))
+    assert quick.wait_job(done) == 0
+    wrong = quick.run("n1", "busctl", "call", "org.primus.Master1", f"/org/primus/Master1/job/{job}", "org.primus.Master1.Job", "KillWith", "a{sv}", "1",
+                      "exitStatus", "u", "126", user="ml")
+    assert wrong.returncode != 0 and "at most 125" in wrong.stderr
+
+
 def test_delete(quick, ledger):
     """What has ended goes for good, over a kill of masterd, by its owner alone, and what it used counts on; what others wait for stays."""
     def refused(job, user="ml"):

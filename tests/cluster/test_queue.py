@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queue: pools and their limits, priorities, preemption and what comes after it, long jobs over short slots, requests to be
 requeued, explanations. On a cluster of its own, since it changes the master's settings."""
+import json
 import time
 
 import pytest
@@ -228,6 +229,44 @@ def test_why_tells_what_would_help(queue):
     never = queue.submit(job("true", 1, cpus=64, waitForHosts=True))
     queue.wait_for(lambda: queue.status(never)["reason"], what="a reason")
     assert "too small even when empty" in queue.primusctl("why", str(never), user="ml")
+
+
+def test_start_within(queue):
+    """A gang that gets no place in its time fails, over a restart of masterd too; what it asks to wait for, a hold, and what has begun do not count."""
+    n = all_cpus(queue)
+    blocker = queue.submit(job("sleep 600", n, timeLimit="1h"))
+    running(queue, blocker)
+    begin = time.time()
+    gang = queue.submit(job("true", n, startWithin="6s"))
+    eve = int(queue.primusctl("submit", "--start-within", "6s", "--parsable", "-", user="eve", input=json.dumps(job("true"))).strip())
+    held = queue.submit(job("true", n, startWithin="6s"))
+    queue.primusctl("suspend", "--stop", str(held))
+    behind = queue.submit(job("true", n, startWithin="6s", after=[f"{blocker}:any"]))
+    longer = queue.submit(job("true", n, startWithin="6s"))
+    status = queue.status(gang)
+    assert begin + 6 <= status["failsAt"] / 1e6 < time.time() + 6
+    assert "fails if it is not started by" in queue.primusctl("status", str(gang))
+    assert "failsAt" not in queue.status(behind)
+    queue.primusctl("update", str(longer), "startWithin=1h")
+    queue.kill9_now("n1", MASTERD)
+    queue.wait_nodes()
+    assert queue.status(gang)["failsAt"] == status["failsAt"], "since when is kept"
+    assert queue.wait_job(gang, timeout=30) == queue.wait_job(eve, timeout=30) == 1
+    ended = queue.status(gang)
+    assert begin + 6 <= ended["ended"] / 1e6 and ended["started"] is None
+    assert ended["reason"].startswith("it was not started within 6s (startWithin); it waited: role worker: "), ended["reason"]
+    assert [queue.status(j)["state"] for j in (held, behind, longer)] == ["QUEUED"] * 3
+    queue.primusctl("resume", str(held))
+    assert queue.status(held)["failsAt"] / 1e6 > time.time(), "the hold does not count"
+    assert queue.wait_job(held, timeout=30) == 1
+    again = queue.submit(job("exit 75", n, startWithin="6s", requeue=True, priority=-1))  # it has begun: its time is over
+    queue.primusctl("kill", str(blocker))
+    assert queue.wait_job(behind, timeout=30) == queue.wait_job(longer, timeout=30) == 0
+    queue.wait_for(lambda: queue.status(again)["started"], what="its start")
+    assert "failsAt" not in queue.status(again)
+    queue.primusctl("kill", str(again))
+    refused = queue.run("n1", "primusctl", "submit", "--start-within", "soon", "-", user="ml", input=json.dumps(job("true")))
+    assert refused.returncode != 0 and "startWithin" in refused.stderr, refused.stderr
 
 
 def test_elastic_gang_starts_smaller(queue):

@@ -23,7 +23,7 @@ CONTROLS = {"Kill": ("s", "x"), "KillWith": ("a{sv}", "0"), "Delete": (), "Succe
             "RemoveRole": ("ts", "0", "worker"), "RestartRole": ("siu", "worker", "0", "0"), "RetryTask": ("t", "0"), "SkipTask": ("t", "0"),
             "CreateSavepoint": ("sa{sv}", "mine", "0"), "OpenSession": ("suaaya{sv}", "worker", "0", "1", "2", "105", "100", "0"),
             "Capture": ("sua{sv}", "worker", "0", "0"), "Trace": ("susa{sv}", "worker", "0", "runqueue", "0"), "Rerun": ("a{sv}", "0"),
-            "Replace": ("s", "n1")}
+            "Replace": ("s", "n1"), "AllowNode": ("s", "n1")}
 POOLS = """
 [Pool lab]
 Group=lab

@@ -8,6 +8,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/strv.h"
+#include "tools/primusctl/cli/cli.h"
 
 void job_properties_done(struct job_properties *p) {
         free(p->name);
@@ -31,6 +32,14 @@ int job_properties_read(sd_bus_message *m, struct job_properties *p) {
         };
 
         return read_fields(m, fields, ELEMENTSOF(fields), p);
+}
+
+int job_exit(const struct job_properties *p) {
+        int status = p->state ? job_state_exit(p->state) : -1;
+
+        /* A masterd of before --exit-status says nothing with the state. */
+        return status == CLI_KILLED && p->exit_status > 0 && p->exit_status < UINT8_MAX ? (int)p->exit_status
+                                                                                        : status;
 }
 
 void job_status_done(struct job_status *s) {

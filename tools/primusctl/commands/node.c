@@ -438,8 +438,13 @@ const struct command node_command = {
         .run = node_run,
 };
 
+struct replace_options {
+        bool undo;
+};
+
 static int replace_run(struct cli *c, void *options, char **args, size_t n) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        const struct replace_options *o = options;
         struct job_ref job;
         uint32_t moved;
         int r;
@@ -448,13 +453,18 @@ static int replace_run(struct cli *c, void *options, char **args, size_t n) {
                 return cli_usage(c, "not a node's name: %s", args[1]);
         r = cli_job(c, args[0], &job);
         if (!r)
-                r = cli_job_call(c, &job, "Replace", &m);
+                r = cli_job_call(c, &job, o->undo ? "AllowNode" : "Replace", &m);
         if (!r && sd_bus_message_append(m, "s", args[1]) < 0)
                 r = cli_oom(c);
         if (!r)
                 r = cli_call(c, m, &job, &reply);
         if (r)
                 return r;
+        if (o->undo) {
+                if (!c->json)
+                        printf("Job %" PRIu32 " may be placed on %s again\n", job.number, args[1]);
+                return CLI_OK;
+        }
         if (sd_bus_message_read(reply, "u", &moved) < 0)
                 return cli_bad_reply(c, -EBADMSG);
         if (!c->json && moved > 0)
@@ -465,12 +475,20 @@ static int replace_run(struct cli *c, void *options, char **args, size_t n) {
         return CLI_OK;
 }
 
+static const struct cli_option replace_options[] = {
+        { "undo", 0, NULL, NULL, offsetof(struct replace_options, undo),
+          "the job may be placed there again, whatever has failed there" },
+        { 0 },
+};
+
 const struct command replace_command = {
         .name = "replace",
-        .arguments = "JOB HOST",
+        .arguments = "[--undo] JOB HOST",
         .help = "Move a job's executors off a host, which it avoids from then on",
         .details = "They are stopped with the job's grace and go on elsewhere, which is neither a failure "
                    "nor a success.",
+        .options = replace_options,
+        .options_size = sizeof(struct replace_options),
         .min = 2,
         .max = 2,
         .run = replace_run,

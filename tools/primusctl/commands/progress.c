@@ -91,7 +91,7 @@ static void finish(struct progress *p) {
         live_wipe(&p->live);
         watch_replies(p->watch, &replies.properties, &replies.executors);
         r = status_result(p->cli, &replies);
-        (void)sd_event_exit(p->event, r ? r : job_state_exit(watch_properties(p->watch)->state));
+        (void)sd_event_exit(p->event, r ? r : job_exit(watch_properties(p->watch)));
 }
 
 /* The job has ended, its last status is known, and its output has been shown: the result. */

@@ -43,10 +43,10 @@ static int tell_end(struct run_array *run) {
         const struct job_ref *job = watch_job(run->watch);
         const char *state = watch_properties(run->watch)->state;
         _cleanup_(job_status_done) struct job_status status = { 0 };
-        int r = job_state_exit(state);
+        int r = job_exit(watch_properties(run->watch));
 
         if (r != CLI_OK && !ask_status(run->cli, job, &status)) {
-                if (r == CLI_FAILED && status.array.failed > 0)
+                if (job_state_exit(state) == CLI_FAILED && status.array.failed > 0)
                         r = element_status(run->cli, job->number, status.array.first_failed);
                 cli_fail(run->cli, "job %" PRIu32 " %s%s%s", job->number, state, status.reason ? ": " : "",
                          status.reason ? status.reason : "");

@@ -106,7 +106,7 @@ static int print_end(const struct run *run, const char *state, int status, const
 /* Says why the job did not succeed, where the output alone may not, and leaves. */
 static void end(struct run *run) {
         const char *state = watch_properties(run->watch)->state, *why = "";
-        int status = job_state_exit(state);
+        int status = job_exit(watch_properties(run->watch));
         _cleanup_free_ char *reason = NULL;
         bool no_directory = false;
         char failure[300] = "";
@@ -114,7 +114,7 @@ static void end(struct run *run) {
         terminal_restore();
         (void)logview_flush(&run->view);
         if (status != CLI_OK) {
-                if (status == CLI_FAILED)
+                if (job_state_exit(state) == CLI_FAILED)
                         status = first_failure(run, failure, sizeof(failure), &no_directory);
                 why = failure;
                 if (!*failure) {

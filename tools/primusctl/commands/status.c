@@ -244,6 +244,18 @@ static int print_executors(const struct cli *c, const json_t *executors) {
         return table_print(c, t);
 }
 
+static void print_avoids(const json_t *avoids, uint64_t now) {
+        char text[TEXT_TIME_MAX];
+        const json_t *x;
+        size_t i;
+
+        json_array_foreach (avoids, i, x) {
+                uint64_t until = json_get_number(x, "until");
+                printf("  kept off %s%s%s\n", json_get_text(x, "node"), until > 0 ? " until " : "",
+                       until > 0 ? text_time(until, now, text, sizeof(text)) : "");
+        }
+}
+
 static void print_about(const struct cli *c, const json_t *job) {
         char a[TEXT_TIME_MAX], b[TEXT_TIME_MAX], d[TEXT_TIME_MAX];
         const struct passwd *pw = getpwuid((uid_t)json_get_number(job, "owner"));
@@ -262,6 +274,10 @@ static void print_about(const struct cli *c, const json_t *job) {
                 print_line("  ", json_get_text(job, "visibleTo"));
         print_line("  directory ", json_get_text(job, "cwd"));
         print_reason(job);
+        if (json_get_number(job, "failsAt") > 0)
+                printf("  fails if it is not started by %s\n",
+                       text_time(json_get_number(job, "failsAt"), now, a, sizeof(a)));
+        print_avoids(json_object_get(job, "avoids"), now);
         json_array_foreach (json_object_get(job, "warnings"), i, warning)
                 print_line("  warning: ", json_string_value(warning));
         verdicts_print(c, json_object_get(job, "verdicts"));

@@ -49,5 +49,7 @@ int turn_append(sd_bus_message *m, const struct turn_options *t) {
                 r = sd_bus_message_append(m, "{sv}", "signal", "s", t->signal);
         if (r >= 0 && t->time)
                 r = sd_bus_message_append(m, "{sv}", "timeLimit", "s", t->time);
+        if (t->start_within)
+                r = r < 0 ? r : sd_bus_message_append(m, "{sv}", "startWithin", "s", t->start_within);
         return r;
 }

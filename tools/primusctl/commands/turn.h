@@ -9,7 +9,7 @@
 #include "tools/primusctl/cli/options.h"
 
 struct turn_options {
-        const char *queue, *signal, *time;
+        const char *queue, *signal, *time, *start_within;
         const char *priority; /* a number, checked */
         const char *visible;  /* a word, checked */
         bool requeue, preemptible, for_hosts;
@@ -51,6 +51,12 @@ int option_visible(const char *value, void *target, const char **ret_why); /* th
                   option_visible,                                                                            \
                   offsetof(struct type, member.visible),                                                     \
                   "who may look at it: owner, group, pool or all (the pool's)" },                            \
+                { "start-within",                                                                            \
+                  0,                                                                                         \
+                  "T",                                                                                       \
+                  option_string,                                                                             \
+                  offsetof(struct type, member.start_within),                                                \
+                  "fails when it has had no place for so long (2h)" },                                       \
                 { "wait-for-hosts",                                                                          \
                   0,                                                                                         \
                   NULL,                                                                                      \

@@ -14,8 +14,9 @@
 struct waiting {
         struct cli *cli;
         sd_event *event;
-        size_t left;
-        bool failed, killed, quiet;
+        size_t n, left;
+        int killed; /* with that status; 0: none was */
+        bool failed, quiet;
 };
 
 static void on_state(struct watch *w, void *userdata) {
@@ -25,9 +26,11 @@ static void on_state(struct watch *w, void *userdata) {
 
         if (!watch_ended(w))
                 return;
-        status = job_state_exit(p->state);
-        waiting->failed |= status == CLI_FAILED;
-        waiting->killed |= status == CLI_KILLED;
+        status = job_exit(p);
+        if (job_state_exit(p->state) == CLI_KILLED)
+                waiting->killed = waiting->n == 1 ? status : CLI_KILLED;
+        else
+                waiting->failed |= status == CLI_FAILED;
         if (waiting->cli->json)
                 (void)cli_print_json(waiting->cli,
                                      json_pack("{s:I, s:s, s:i}", "job", (json_int_t)watch_job(w)->number,
@@ -37,9 +40,7 @@ static void on_state(struct watch *w, void *userdata) {
                 fflush(stdout);
         }
         if (--waiting->left == 0)
-                (void)sd_event_exit(waiting->event, waiting->failed   ? CLI_FAILED
-                                                    : waiting->killed ? CLI_KILLED
-                                                                      : CLI_OK);
+                (void)sd_event_exit(waiting->event, waiting->failed ? CLI_FAILED : waiting->killed);
 }
 
 static const struct watch_handlers wait_handlers = { .state = on_state };
@@ -57,7 +58,7 @@ static int wait_run(struct cli *c, void *options, char **args, size_t n) {
 
         if (jobs > JOBS_MAX)
                 return cli_usage(c, "more than %u jobs at once", JOBS_MAX);
-        waiting.left = jobs;
+        waiting.n = waiting.left = jobs;
         r = watch_loop_new(c, &waiting.event);
         for (size_t i = 0; !r && i < jobs; i++) {
                 struct job_ref job;
@@ -88,7 +89,9 @@ const struct command wait_command = {
         .name = "wait",
         .arguments = "[-q] [JOB...]",
         .help = "Wait until jobs have ended",
-        .details = "Exit status: 0 all succeeded, 1 one failed, 3 one was killed and none failed.",
+        .details =
+                "Exit status: 0 all succeeded, 1 one failed, 3 one was killed and none failed; of a single\n"
+                "job what its kill gave it, if that did.",
         .options = wait_options,
         .options_size = sizeof(struct wait_options),
         .max = SIZE_MAX,
@@ -98,24 +101,33 @@ const struct command wait_command = {
 struct kill_options {
         const char *reason, *grace;
         uint64_t grace_usec; /* with grace */
+        uint32_t status;     /* 0: the usual one */
 };
 
-/* Kill is what a masterd of before --grace knows. */
+static int append_kill_options(sd_bus_message *m, const struct kill_options *o) {
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        r = r < 0 ? r : sd_bus_message_append(m, "{sv}", "reason", "s", o->reason ?: "");
+        if (o->grace)
+                r = r < 0 ? r : sd_bus_message_append(m, "{sv}", "grace", "t", o->grace_usec);
+        if (o->status > 0)
+                r = r < 0 ? r : sd_bus_message_append(m, "{sv}", "exitStatus", "u", o->status);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* Kill is what a masterd of before the options knows. */
 static int ask_kill(struct cli *c, const struct job_ref *job, const struct kill_options *o,
                     sd_bus_message **ret) {
-        const char *reason = o->reason ?: "";
+        bool with = o->grace || o->status > 0;
         sd_bus_message *m = NULL;
-        int r = cli_job_call(c, job, o->grace ? "KillWith" : "Kill", &m);
+        int r = cli_job_call(c, job, with ? "KillWith" : "Kill", &m);
 
         if (r)
                 return r;
-        if (o->grace)
-                r = sd_bus_message_append(m, "a{sv}", 2, "reason", "s", reason, "grace", "t", o->grace_usec);
-        else
-                r = sd_bus_message_append(m, "s", reason);
+        r = with ? append_kill_options(m, o) : sd_bus_message_append(m, "s", o->reason ?: "");
         if (r < 0) {
                 sd_bus_message_unref(m);
-                return cli_usage(c, "'%s' is not valid UTF-8", reason);
+                return cli_usage(c, "'%s' is not valid UTF-8", o->reason ?: "");
         }
         *ret = m;
         return CLI_OK;
@@ -166,10 +178,17 @@ static int succeed_run(struct cli *c, void *options, char **args, size_t n) {
 #define REASON                                                                                               \
         { "reason", 0, "TEXT", option_string, offsetof(struct kill_options, reason), "for the job's events" }
 
+static int option_kill_status(const char *value, void *target, const char **ret_why) {
+        *ret_why = "a number from 1 to 125";
+        return parse_u32(value, 1, 125, target);
+}
+
 static const struct cli_option kill_options[] = {
         REASON,
         { "grace", 0, "TIME", option_string, offsetof(struct kill_options, grace),
           "between SIGTERM and SIGKILL, instead of the job's own" },
+        { "exit-status", 0, "N", option_kill_status, offsetof(struct kill_options, status),
+          "what wait and run exit with, instead of 3 (1 to 125)" },
         { 0 },
 };
 
@@ -180,7 +199,7 @@ static const struct cli_option succeed_options[] = {
 
 const struct command kill_command = {
         .name = "kill",
-        .arguments = "[--reason=TEXT] [--grace=TIME] JOB...",
+        .arguments = "[--reason=TEXT] [--grace=TIME] [--exit-status=N] JOB...",
         .help = "Stop jobs for good",
         .details =
                 "The executors get SIGTERM, and SIGKILL when their grace is over. An array is stopped as a\n"
