@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Each key of a job that is taken without a warning is used: its field is read outside of the room that reads
-configurations, or, of keys that executors are told as JSON, its name is read there. job-keys.py SOURCE"""
+configurations, or, of keys that executors are told as JSON, its name is read there. Each key of upstream's that is refused because
+it is not built is in docs/upstream.md, with the way to do it here. job-keys.py SOURCE"""
 import glob
 import os
 import re
@@ -33,6 +34,12 @@ def rows(source):
                 yield os.path.basename(path), name, field[1], field[2]
 
 
+def refused(source):
+    """Keys that are not built."""
+    for path in sorted(glob.glob(os.path.join(source, "masterd/spec/schema-*.[ch]"))):
+        yield from re.findall(r'UNBUILT\("(\w+)"', read(path))
+
+
 def main(source):
     files = [path for room in ("masterd", "lib") for path in glob.glob(os.path.join(source, room, "**/*.[ch]"), recursive=True)]
     ours = [path for path in files if not os.path.relpath(path, source).startswith(("masterd/spec/", "lib/wire/input-read.c"))]
@@ -51,6 +58,12 @@ def main(source):
             idle.append(f"{file}: {name} is taken, and nothing reads {struct}.{member}")
     if found < 150:
         idle.append(f"{found} keys were found: the tables are written in another way than this expects")
+    page = read(os.path.join(source, "docs/upstream.md"))
+    unbuilt = list(refused(source))
+    idle += [f"docs/upstream.md: {key} is refused, and there is no word about what to do instead" for key in unbuilt
+             if not re.search(rf"^\| [^|]*{key}`", page, re.M)]
+    if not unbuilt:
+        idle.append("no key is refused any more, as far as this can tell")
     print("\n".join(idle) or f"{found} keys, each with an effect")
     return 1 if idle else 0
 
