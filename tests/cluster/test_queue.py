@@ -246,7 +246,8 @@ def test_start_within(queue):
     status = queue.status(gang)
     assert begin + 6 <= status["failsAt"] / 1e6 < time.time() + 6
     assert "fails if it is not started by" in queue.primusctl("status", str(gang))
-    assert "failsAt" not in queue.status(behind)
+    assert "(startWithin)" in queue.primusctl("why", str(gang))
+    assert "failsAt" not in queue.status(behind) and "(startWithin)" not in queue.primusctl("why", str(behind))
     queue.primusctl("update", str(longer), "startWithin=1h")
     queue.kill9_now("n1", MASTERD)
     queue.wait_nodes()

@@ -43,7 +43,8 @@ static const char *text_or(const json_t *o, const char *name, const char *otherw
 }
 
 static int print_waiting(const struct job_ref *job, const json_t *why, const json_t *status) {
-        uint64_t starts_by = json_get_number(why, "startsBy"), requeues = json_get_number(why, "requeues");
+        uint64_t starts_by = json_get_number(why, "startsBy"), requeues = json_get_number(why, "requeues"),
+                 fails_at = json_get_number(status, "failsAt");
         const json_t *hosts = json_object_get(why, "hosts"), *x;
         char when[TEXT_TIME_MAX];
         size_t i;
@@ -64,6 +65,9 @@ static int print_waiting(const struct job_ref *job, const json_t *why, const jso
         if (starts_by)
                 printf("  starts by backfill at %s at the latest\n",
                        text_time(starts_by, now_real(), when, sizeof(when)));
+        if (fails_at)
+                printf("  fails if it is not started by %s (startWithin)\n",
+                       text_time(fails_at, now_real(), when, sizeof(when)));
         json_array_foreach (json_object_get(why, "suggestions"), i, x)
                 put_text("  would start now with ", json_string_value(x), "\n");
         if (requeues)
