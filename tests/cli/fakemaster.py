@@ -150,6 +150,7 @@ class FakeMaster:
         self.savepoints = []  # (row of ListSavepoints, manifest)
         self.on_submit = lambda job: None
         self.refuse = {}  # member -> Refuse
+        self.vanished = {}  # job -> how many of the next calls of it find that it is not on the bus
         self.busy = {}  # member -> how many of the next calls find it busy
         self.warnings = []
         self.connection = open_dbus_connection(address)
@@ -210,6 +211,9 @@ class FakeMaster:
                 target = self.jobs.get(int(path.rsplit("/", 1)[1]))
                 if target is None:
                     raise Refuse("org.freedesktop.DBus.Error.UnknownObject", f"Unknown object '{path}'.")
+            if target is not self and self.vanished.get(target.number, 0) > 0:
+                self.vanished[target.number] -= 1
+                raise Refuse("org.freedesktop.DBus.Error.UnknownObject", f"Unknown object '{path}'.")
             if member == "ReadLog":
                 self._read_log(target, message)
                 return

@@ -323,6 +323,21 @@ def test_follow_while_masterd_is_busy(master, job, ctl):
     assert r.returncode == 0 and "SUCCEEDED" in r.stdout and master.busy["ListEvents"] == 0
 
 
+def test_follow_what_is_not_on_the_bus(master, job, ctl):
+    """Of a masterd that has just been started: what has ended comes onto its bus when it is asked for, and only what it does not know then is not there."""
+    array = sweep(job, 2)
+    ended = [element(job, array, i, f"was {i}") for i in range(2)]
+    array.state("SUCCEEDED")
+    master.vanished = {ended[0].number: 2, ended[1].number: 3}
+    r = ctl("logs", "-f", 1, timeout=60)
+    assert (r.returncode, r.stderr) == (0, "")
+    assert sorted(r.stdout.splitlines()) == ["[0] worker/0 | was 0", "[1] worker/0 | was 1"]
+    assert not any(master.vanished.values())
+    master.vanished = {ended[0].number: 1000}
+    r = ctl("wait", ended[0].number, timeout=60)
+    assert r.returncode == 1 and f"there is no job {ended[0].number}" in r.stderr and master.vanished[ended[0].number] > 900
+
+
 def test_logs_to_files(master, job, ctl, tmp_path):
     j = job()
     running(j)

@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 
 #define AWAY_MAX (60 * USEC_PER_SEC) /* how long masterd may be gone */
+#define MISSED_MAX 10u
 
 struct watch {
         struct cli *cli;
@@ -25,6 +26,7 @@ struct watch {
         sd_bus_slot *slots[3], *calls[4];
         sd_event_source *timer, *again;
         unsigned refused; /* syncs in a row that a busy masterd has cut short */
+        unsigned missed;  /* and those where the job was not on the bus */
 };
 
 void watch_free(struct watch *w) {
@@ -117,9 +119,28 @@ static void sync_later(struct watch *w) {
                 quit(w, cli_oom(w->cli));
 }
 
+static int on_job_again(sd_bus_message *m, void *userdata, sd_bus_error *ret_error);
+
+/* A job that ended before masterd was started comes onto the bus only when it is asked for. */
+static void ask_for_job(struct watch *w) {
+        w->calls[3] = sd_bus_slot_unref(w->calls[3]);
+        if (sd_bus_call_method_async(w->cli->bus, &w->calls[3], MASTER_NAME, MASTER_PATH, MASTER_MANAGER,
+                                     "GetJob", on_job_again, w, "u", w->job.number) < 0)
+                quit(w, cli_oom(w->cli));
+}
+
+/* Another masterd has it now, though nobody has told us yet that the one before is gone. */
+static bool is_not_on_bus(const sd_bus_error *error) {
+        return sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT);
+}
+
 void watch_call_failed(struct watch *w, const sd_bus_error *error) {
         if (cli_error_busy(error))
                 sync_later(w);
+        else if (is_not_on_bus(error) && w->calls[3])
+                return; /* it is asked for already, and everything is read behind that */
+        else if (is_not_on_bus(error) && w->missed++ < MISSED_MAX)
+                ask_for_job(w);
         else if (sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED) || !cli_error_unreachable(error, 0))
                 quit(w, cli_call_failed(w->cli, error, -EIO, NULL, &w->job));
         else /* it has answered before, if only where the job is: being started again, it comes back */
@@ -135,7 +156,7 @@ int watch_call(struct watch *w, sd_bus_message *m, sd_bus_message_handler_t repl
 static void replied(struct watch *w) {
         if (--w->replies > 0)
                 return;
-        w->refused = 0;
+        w->refused = w->missed = 0;
         if (w->handlers->synced)
                 w->handlers->synced(w, w->userdata);
 }
@@ -298,6 +319,7 @@ static int on_job_again(sd_bus_message *m, void *userdata, sd_bus_error *ret_err
         struct watch *w = userdata;
 
         (void)ret_error;
+        w->calls[3] = sd_bus_slot_unref(w->calls[3]);
         if (sd_bus_message_is_method_error(m, NULL))
                 watch_call_failed(w, sd_bus_message_get_error(m));
         else if (sync_now(w) < 0)
@@ -358,11 +380,7 @@ static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret
         }
         w->is_away = false;
         w->timer = sd_event_source_disable_unref(w->timer);
-        /* A job that ended meanwhile comes onto the bus only when it is asked for. */
-        w->calls[3] = sd_bus_slot_unref(w->calls[3]);
-        if (sd_bus_call_method_async(w->cli->bus, &w->calls[3], MASTER_NAME, MASTER_PATH, MASTER_MANAGER,
-                                     "GetJob", on_job_again, w, "u", w->job.number) < 0)
-                quit(w, cli_oom(w->cli));
+        ask_for_job(w);
         return 0;
 }
 
