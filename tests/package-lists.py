@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The RPMs have what the Debian packages have, in the package of the same purpose: packaging/primus.spec's %files against
-packaging/debian/*.install.
+packaging/debian/*.install. And packaging/files.list has each document, which is seen otherwise only when packages are built.
 
 usage: package-lists.py SOURCE
 """
@@ -46,6 +46,17 @@ def fedora(spec, name):
     return result
 
 
+def unlisted(source):
+    """Documents that a package has, and packaging/files.list has not."""
+    with open(os.path.join(source, "packaging/files.list"), encoding="utf-8") as f:
+        listed = {line.split()[-1] for line in f if line.strip()}
+    for folder, _, files in os.walk(os.path.join(source, "docs")):
+        for name in sorted(files):
+            path = os.path.relpath(os.path.join(folder, name), source)
+            if name.endswith(".md") and f"/usr/share/doc/primus/{path}" not in listed:
+                yield path
+
+
 def main(source):
     with open(os.path.join(source, "packaging/primus.spec"), encoding="utf-8") as f:
         spec = f.read()
@@ -61,6 +72,9 @@ def main(source):
             if not any(path.startswith(other + ".") for other in deb):
                 print(f"packaging/debian/{package}.install lacks {path}, which '%files {name}' has", file=sys.stderr)
                 status = 1
+    for path in unlisted(source):
+        print(f"packaging/files.list lacks {path} (tests/package/files.py --write, when the packages are built)", file=sys.stderr)
+        status = 1
     return status
 
 
