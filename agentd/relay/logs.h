@@ -26,8 +26,8 @@ void logs_ended(struct logs *l, const struct executor_id *id);
 /* The body of ReadLog; answers the call later. -EBADMSG, -EINVAL, -EBUSY, -ENOMEM: it will not. */
 int logs_read(struct logs *l, sd_bus_message *call);
 
-/* There is a connection, to a masterd that may lack what the one before had not written. What waited for it
- * goes on; nobody waits for answers on one that is gone. */
+/* There is a connection, to a masterd that may lack what the one before had not written: that goes first. */
 void logs_bulk_up(struct logs *l);
+/* What waited for the connection goes on; nobody waits for answers on one that is gone. */
 void logs_resume(struct logs *l);
 void logs_bulk_down(struct logs *l);

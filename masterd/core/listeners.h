@@ -67,6 +67,17 @@ struct listener {
                                 (*l_)->event(__VA_ARGS__);                                                   \
         } while (0)
 
+/* The same of something that is loaded: negative from the first that cannot, or 0. */
+#define TELL_LOADED(m, event)                                                                                \
+        ({                                                                                                   \
+                const struct listener *const *l_ = (m)->listeners;                                           \
+                int r_ = 0;                                                                                  \
+                for (; r_ >= 0 && l_ && *l_; l_++)                                                           \
+                        if ((*l_)->event)                                                                    \
+                                r_ = (*l_)->event(m);                                                        \
+                r_;                                                                                          \
+        })
+
 struct upcalls {
         /* What signals ask of api, as audience_tell(): calls send for each who may look at the job. */
         void (*tell_watchers)(struct job *j, watcher_function send, const void *data, size_t size);

@@ -356,11 +356,10 @@ static bool is_own_limit(const struct executor *e) {
 
 static void exclude(struct executor *e, uint64_t when) {
         const struct blacklist_spec *b = &e->job->spec->failure.blacklist;
-        int n;
+        int n = exclusions_failed(&e->job->hosts.exclusions, e->node->name, e->rank, when);
 
-        if (when <= exclusions_allowed(&e->job->hosts.exclusions, e->node->name))
+        if (n == 0) /* a person has the job go there again since */
                 return;
-        n = exclusions_failed(&e->job->hosts.exclusions, e->node->name, e->rank, when);
         if (e->end.fate == FATE_BLAME || (b->enabled && n > (int)b->max_failed))
                 (void)exclusions_until(&e->job->hosts.exclusions, e->node->name,
                                        usec_add(when, b->timeout_usec));

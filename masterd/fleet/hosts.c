@@ -299,7 +299,7 @@ int hosts_allow(struct manager *m, struct job *j, const char *node, uint32_t uid
         }
         if (exclusions_allow(&j->hosts.exclusions, node, now_real()) < 0)
                 return -ENOMEM;
-        (void)job_stop_avoiding(j, node);
+        job_stop_avoiding(j, node);
         record_avoided(m, j, node);
         record_event(m, j, "host-allowed", NULL, "%s may be used again (uid %u)", node, uid);
         placement_enqueue(m, j);

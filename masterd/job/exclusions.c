@@ -46,6 +46,8 @@ int exclusions_failed(struct exclusions *x, const char *node, uint32_t rank, uin
 
         if (!e)
                 return -ENOMEM;
+        if (when <= e->allowed_real)
+                return 0;
         e->last_real = MAX(e->last_real, when);
         for (uint32_t i = 0; i < e->n_ranks; i++)
                 if (e->ranks[i] == rank)

@@ -25,7 +25,8 @@ struct exclusions {
 
 void exclusions_done(struct exclusions *x);
 
-/* The executor of that rank has failed there. Returns how many different ones have, or -ENOMEM. */
+/* The executor of that rank has failed there. Returns how many different ones have; 0: it is forgotten
+ * already; or -ENOMEM. */
 int exclusions_failed(struct exclusions *x, const char *node, uint32_t rank, uint64_t when);
 /* Keeps the job off the host until then; an earlier word that lasts longer stays. -ENOMEM. */
 int exclusions_until(struct exclusions *x, const char *node, uint64_t until);

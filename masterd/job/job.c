@@ -283,11 +283,16 @@ void executor_move(struct executor *e, struct node *node) {
         e->node = node;
 }
 
-bool job_avoids(const struct job *j, const char *node) {
+/* NULL: it does not avoid it. */
+static char **find_avoided(const struct job *j, const char *node) {
         for (size_t i = 0; i < j->hosts.n_avoided; i++)
                 if (strcmp(j->hosts.avoided[i], node) == 0)
-                        return true;
-        return false;
+                        return j->hosts.avoided + i;
+        return NULL;
+}
+
+bool job_avoids(const struct job *j, const char *node) {
+        return find_avoided(j, node);
 }
 
 int job_avoid(struct job *j, const char *node) {
@@ -306,14 +311,13 @@ int job_avoid(struct job *j, const char *node) {
         return 0;
 }
 
-bool job_stop_avoiding(struct job *j, const char *node) {
-        for (size_t i = 0; i < j->hosts.n_avoided; i++)
-                if (strcmp(j->hosts.avoided[i], node) == 0) {
-                        free(j->hosts.avoided[i]);
-                        j->hosts.avoided[i] = j->hosts.avoided[--j->hosts.n_avoided];
-                        return true;
-                }
-        return false;
+void job_stop_avoiding(struct job *j, const char *node) {
+        char **avoided = find_avoided(j, node);
+
+        if (!avoided)
+                return;
+        free(*avoided);
+        *avoided = j->hosts.avoided[--j->hosts.n_avoided];
 }
 
 void job_forget_node(struct job *j, const struct node *node) {

@@ -205,7 +205,7 @@ void executor_move(struct executor *e, struct node *node);
 /* Whether the job is not to be placed on the host of that name; and from now on it is not. -ENOMEM. */
 bool job_avoids(const struct job *j, const char *node);
 int job_avoid(struct job *j, const char *node);
-bool job_stop_avoiding(struct job *j, const char *node); /* false: it did not */
+void job_stop_avoiding(struct job *j, const char *node);
 
 /* The node is no more. */
 void job_forget_node(struct job *j, const struct node *node);

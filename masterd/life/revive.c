@@ -314,9 +314,7 @@ int revive_load(struct manager *m) {
 
         if (r >= 0)
                 r = store_load_jobs(m->store, true, load_job, m);
-        for (const struct listener *const *l = m->listeners; r >= 0 && l && *l; l++)
-                if ((*l)->jobs_read)
-                        r = (*l)->jobs_read(m);
+        r = r < 0 ? r : TELL_LOADED(m, jobs_read);
         if (r >= 0)
                 r = store_load_scopes(m->store, restart_scopes_load, m);
         if (r >= 0)

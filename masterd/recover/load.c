@@ -51,17 +51,13 @@ static int load_node(void *userdata, const struct node_record *r) {
 int recover_load(struct manager *m) {
         int r = store_load_nodes(m->store, load_node, m);
 
-        for (const struct listener *const *l = m->listeners; r >= 0 && l && *l; l++)
-                if ((*l)->nodes_loaded)
-                        r = (*l)->nodes_loaded(m);
+        r = r < 0 ? r : TELL_LOADED(m, nodes_loaded);
         if (r >= 0)
                 r = revive_load(m);
         if (r >= 0)
                 r = feeding_load(m);
         if (r >= 0)
                 r = queueing_load(m);
-        for (const struct listener *const *l = m->listeners; r >= 0 && l && *l; l++)
-                if ((*l)->jobs_loaded)
-                        r = (*l)->jobs_loaded(m);
+        r = r < 0 ? r : TELL_LOADED(m, jobs_loaded);
         return r < 0 ? r : revive_resume(m);
 }

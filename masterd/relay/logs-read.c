@@ -174,6 +174,12 @@ static int on_again(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+/* False: it will not. */
+static bool again_in(struct log_call *c, uint64_t delay) {
+        return sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME, delay,
+                                          USEC_PER_MSEC, on_again, c) >= 0;
+}
+
 /* There is nothing new: end where nothing will come, look again while the caller waits, or say so. */
 static void nothing(struct log_call *c) {
         bool ended = attempt_ended(c);
@@ -189,8 +195,7 @@ static void nothing(struct log_call *c) {
         delay = c->host_waits ? HOST_AGAIN_USEC
                 : ended       ? LAST_WORDS_USEC
                               : MIN(remaining(c), LOOK_AGAIN_USEC);
-        if (delay == 0 || sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME,
-                                                     delay, USEC_PER_MSEC, on_again, c) < 0)
+        if (delay == 0 || !again_in(c, delay))
                 answer(c, NULL, 0, false);
 }
 
@@ -331,9 +336,7 @@ static void step(struct log_call *c) {
 
         if (of_agent && ask_agent(c) >= 0)
                 return;
-        if (of_agent && host_comes(c) &&
-            sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME, HOST_AGAIN_USEC,
-                                       USEC_PER_MSEC, on_again, c) >= 0) {
+        if (of_agent && host_comes(c) && again_in(c, HOST_AGAIN_USEC)) {
                 c->host_waits = c->host_waited = true;
                 return;
         }

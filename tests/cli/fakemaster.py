@@ -77,7 +77,7 @@ class Job:
                 self.status["reason"] = ("s", reason)
             self.event("state", state)
             self.master.signal(self.path, "org.freedesktop.DBus.Properties", "PropertiesChanged", "sa{sv}as",
-                               (JOB, {"State": ("s", state), **({"ExitStatus": self.properties()["ExitStatus"]} if state in ENDS else {})}, []))
+                               (JOB, {"State": ("s", state), "ExitStatus": self.properties()["ExitStatus"]}, []))
 
     def executor(self, role, index, state, attempt=None, node="n1", **more):
         with self.master.lock:
@@ -208,12 +208,13 @@ class FakeMaster:
                 raise self.refuse[member]
             target = self
             if path.startswith(PATH + "/job/"):
-                target = self.jobs.get(int(path.rsplit("/", 1)[1]))
+                number = int(path.rsplit("/", 1)[1])
+                target = self.jobs.get(number)
+                if self.vanished.get(number, 0) > 0:
+                    self.vanished[number] -= 1
+                    target = None
                 if target is None:
                     raise Refuse("org.freedesktop.DBus.Error.UnknownObject", f"Unknown object '{path}'.")
-            if target is not self and self.vanished.get(target.number, 0) > 0:
-                self.vanished[target.number] -= 1
-                raise Refuse("org.freedesktop.DBus.Error.UnknownObject", f"Unknown object '{path}'.")
             if member == "ReadLog":
                 self._read_log(target, message)
                 return

@@ -19,9 +19,9 @@ struct job_properties {
 void job_properties_done(struct job_properties *p);
 /* The answer of org.freedesktop.DBus.Properties.GetAll, or (partial: only what changed) the a{sv} of
  * PropertiesChanged. */
+int job_properties_read(sd_bus_message *m, struct job_properties *p);
 /* What a command about the job exits with; -1: it has not ended. */
 int job_exit(const struct job_properties *p);
-int job_properties_read(sd_bus_message *m, struct job_properties *p);
 
 struct role_status {
         char *name;

@@ -47,6 +47,8 @@ static void test_allow(void **state) {
         assert_int_equal(exclusions_allowed(&x, "n1"), 120);
         assert_int_equal(exclusions_of(&x, "n1", 150), 0);
         assert_int_equal(exclusions_hosts_since(&x, 0), 0);
+        assert_int_equal(exclusions_failed(&x, "n1", 2, 120), 0); /* told later, and forgotten as well */
+        assert_int_equal(exclusions_hosts_since(&x, 0), 0);
         assert_int_equal(exclusions_failed(&x, "n1", 0, 130), 1); /* counted anew */
         assert_int_equal(exclusions_until(&x, "n1", 300), 0);
         assert_int_equal(exclusions_of(&x, "n1", 150), 300);
