@@ -106,6 +106,9 @@ static const struct json_member source[] = {
         { "recordRate", "d" },
         { "scanned", "b" },
         { "waitingFor", "s" },
+        { "weight", "u", .absent = JSON_OR_NULL },
+        { "paused", "b" },
+        { "removed", "b" },
         { "etaUsec", "t", .absent = JSON_OR_NULL, .make = eta },
         { "eta", "t", .absent = JSON_OR_NONE, .hidden = true },
 };

@@ -34,6 +34,7 @@ int api_read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_erro
 /* job-data.c */
 int api_list_tasks(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_retry_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_steer_source(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_skip_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_suspend_as(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);

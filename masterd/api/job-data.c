@@ -279,6 +279,101 @@ int api_skip_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
         return change(call, userdata, error, feeding_skip, "that is not done");
 }
 
+/* ---- SteerSource ---- */
+
+static int read_source_state(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        static const struct {
+                const char *name;
+                enum feeding_source_state state;
+        } states[] = {
+                { "running", FEEDING_SOURCE_RUNNING },
+                { "paused", FEEDING_SOURCE_PAUSED },
+                { "removed", FEEDING_SOURCE_REMOVED },
+        };
+        struct feeding_steering *how = target;
+        const char *text;
+        int r = sd_bus_message_read(call, "v", "s", &text);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ELEMENTSOF(states); i++)
+                if (strcmp(states[i].name, text) == 0) {
+                        how->state = states[i].state;
+                        return 0;
+                }
+        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                 "state: running, paused or removed is expected, not '%.*s'",
+                                 utf8_fit(text, 32), text);
+}
+
+static int read_source_weight(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        struct feeding_steering *how = target;
+        int r = sd_bus_message_read(call, "v", "u", &how->weight);
+
+        if (r < 0)
+                return r;
+        if (how->weight >= 1 && how->weight <= DATA_WEIGHT_MAX)
+                return 0;
+        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                 "weight: 1 to %u is expected, not %" PRIu32, DATA_WEIGHT_MAX, how->weight);
+}
+
+static const struct call_option source_changes[] = {
+        { "state", 0, 0, read_source_state },
+        { "weight", 0, 0, read_source_weight },
+        { NULL },
+};
+
+static int steer_refused(const struct job *j, const char *name, int r, sd_bus_error *error) {
+        switch (r) {
+        case -ENODATA:
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         !j->data                    ? "Job %" PRIu32 " is not fed with data"
+                                         : job_state_ended(j->state) ? "Job %" PRIu32 " is over"
+                                                                     : "All data of job %" PRIu32
+                                                                       " is through",
+                                         j->number);
+        case -ENOENT:
+                return sd_bus_error_setf(error, ERROR_NOT_FOUND, "Job %" PRIu32 " has no data source '%.*s'",
+                                         j->number, utf8_fit(name, 64), name);
+        case -ESTALE:
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Data source '%.*s' of job %" PRIu32 " was removed",
+                                         utf8_fit(name, 64), name, j->number);
+        case -EBUSY:
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "The data of job %" PRIu32
+                                         " was steered too often, or is being read from the database: try "
+                                         "again when it has gone on",
+                                         j->number);
+        default:
+                return r;
+        }
+}
+
+int api_steer_source(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct job *j = api_job_or_error(userdata, call, error);
+        struct feeding_steering how = {};
+        sd_bus_message *reply = NULL;
+        const char *name;
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = sd_bus_message_read_basic(call, 's', &name);
+        r = r < 0 ? r : options_read(call, "SteerSource", "change", source_changes, &how, error);
+        if (r < 0)
+                return r;
+        if (how.state == FEEDING_SOURCE_AS_IT_IS && how.weight == 0)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "SteerSource: state or weight is expected");
+        r = feeding_steer(userdata, j, name, &how);
+        if (r < 0)
+                return steer_refused(j, name, r, error);
+        r = sd_bus_message_new_method_return(call, &reply);
+        return r < 0 ? r : manager_reply_later(userdata, reply);
+}
+
 /* ---- Suspend, SuspendAs, Resume ---- */
 
 /* mode _SUSPEND_MODE_INVALID: lets it go on. */

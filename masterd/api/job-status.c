@@ -76,6 +76,12 @@ static int append_source(sd_bus_message *reply, const struct feeding_source_view
                                           "acked", "t", v->acked, "records", "t", v->records, "rate", "d",
                                           v->rate, "recordRate", "d", v->record_rate, "scanned", "b",
                                           (int)v->scanned, "waitingFor", "s", v->waiting_for);
+        if (v->steering.weight > 0)
+                r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "weight", "u", v->steering.weight);
+        if (v->steering.paused)
+                r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "paused", "b", true);
+        if (v->steering.removed)
+                r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "removed", "b", true);
         if (r >= 0 && v->eta_usec != UINT64_MAX)
                 r = sd_bus_message_append(reply, "{sv}", "eta", "t", v->eta_usec);
         return r < 0 ? r : sd_bus_message_close_container(reply);

@@ -52,6 +52,7 @@ const struct audit_rule audit_rules[] = {
         { "Job", "ListTasks", AUDIT_READS, NULL },
         { "Job", "RetryTask", AUDIT_CHANGES, "task" },
         { "Job", "SkipTask", AUDIT_CHANGES, "task" },
+        { "Job", "SteerSource", AUDIT_CHANGES, "source changes" },
         { "Job", "CreateSavepoint", AUDIT_CHANGES, "name options" },
         /* Root of a host reads the stacks of the job's processes and makes them say what they do. */
         { "Job", "Capture", AUDIT_CHANGES, "role index options" },

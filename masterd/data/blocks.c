@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making tasks, a block of the order at a time: planned (which task of which source), then made one by one as
  * the rows of their files come. A block is kept until all of its tasks are over or have rows of their own. */
+#include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +14,41 @@
 
 #define SOON 128u /* tasks whose rows are wanted at once; less than half of ROW_GROUPS_MAX */
 
-int blocks_add(struct data *d, uint64_t index, struct block **ret) {
-        struct block *b = calloc(1, sizeof(*b) + order_place_size(&d->order));
+static int plan_new(struct data *d, struct block *b) {
+        if (b->plan)
+                return 0;
+        b->plan = calloc(BLOCK_TASKS, sizeof(*b->plan));
+        d->n_plans += !!b->plan;
+        return b->plan ? 0 : -ENOMEM;
+}
 
+int blocks_add(struct data *d, uint64_t index, const uint8_t *state, size_t size, struct block **ret) {
+        size_t place = state ? order_place_length(&d->order, state, size) : size;
+        struct block *b;
+
+        if (place == 0 || (size - place) % BLOCK_STEP_SIZE != 0 ||
+            (size - place) / BLOCK_STEP_SIZE > BLOCK_STEPS_MAX)
+                return -EUCLEAN;
+        b = calloc(1, sizeof(*b));
         if (!b)
                 return -ENOMEM;
-        b->plan = calloc(BLOCK_TASKS, sizeof(*b->plan));
-        if (!b->plan) {
+        b->state = malloc(size);
+        if (!b->state || plan_new(d, b) < 0) {
+                free(b->state);
                 free(b);
                 return -ENOMEM;
         }
         b->index = index;
         b->dirty = true;
-        order_place_write(&d->order, b->place);
+        b->place_size = place;
+        b->state_size = size;
+        if (state)
+                memcpy(b->state, state, size);
+        else
+                order_place_write(&d->order, b->state);
         DL_APPEND(d->blocks, b);
         d->n_blocks++;
-        d->n_plans++;
+        d->blocks_memory += size;
         *ret = b;
         return 0;
 }
@@ -38,13 +59,24 @@ static void plan_free(struct data *d, struct block *b) {
         b->plan = NULL;
 }
 
+static void block_free(struct data *d, struct block *b) {
+        plan_free(d, b);
+        d->n_blocks--;
+        d->blocks_memory -= b->state_size;
+        free(b->state);
+        free(b);
+}
+
 void blocks_free(struct data *d, struct block *b) {
         if (d->making == b)
                 d->making = b->next;
         DL_DELETE(d->blocks, b);
-        plan_free(d, b);
-        d->n_blocks--;
-        free(b);
+        block_free(d, b);
+}
+
+void blocks_free_dropped(struct data *d, struct block *b) {
+        DL_DELETE(d->dropped, b);
+        block_free(d, b);
 }
 
 static struct block *last_block(const struct data *d) {
@@ -62,6 +94,7 @@ void block_gone(struct data *d, struct block *b, uint64_t id) {
 
         if (block_is_gone(b, i))
                 return;
+        d->n_touched = MAX(d->n_touched, id);
         b->gone[i / 8] |= (uint8_t)(1u << i % 8);
         b->n_gone++;
         b->dirty = true;
@@ -73,7 +106,7 @@ int blocks_plan(struct data *d, enum order_result *ret) {
         uint32_t before;
 
         if (!b || b->n_planned == BLOCK_TASKS) {
-                int r = blocks_add(d, d->n_planned / BLOCK_TASKS, &b);
+                int r = blocks_add(d, d->n_planned / BLOCK_TASKS, NULL, order_place_size(&d->order), &b);
                 if (r < 0)
                         return r;
         }
@@ -95,6 +128,154 @@ int blocks_plan(struct data *d, enum order_result *ret) {
         if (!d->making && b->n_made < b->n_planned)
                 d->making = b;
         return b->n_planned > before;
+}
+
+/* ---- steered ---- */
+
+static uint32_t read_u32(const uint8_t *from) {
+        uint32_t value;
+
+        memcpy(&value, from, sizeof(value));
+        return le32toh(value);
+}
+
+static void write_u32(uint8_t *to, uint32_t value) {
+        value = htole32(value);
+        memcpy(to, &value, sizeof(value));
+}
+
+/* Those of the steps from *at on that come before its n-th task. */
+static int steps_apply(struct data *d, const struct block *b, uint32_t n, size_t *at) {
+        for (; *at < b->state_size && read_u32(b->state + *at) == n; *at += BLOCK_STEP_SIZE) {
+                struct order_step step = { .source = read_u32(b->state + *at + 4),
+                                           .weight = read_u32(b->state + *at + 8),
+                                           .flags = read_u32(b->state + *at + 12) };
+                if (step.source >= d->config.n_sources || (step.flags & ~(ORDER_PAUSED | ORDER_REMOVED)))
+                        return -EUCLEAN;
+                order_steer(&d->order, &step);
+        }
+        return 0;
+}
+
+int block_replay(struct data *d, struct block *b, uint32_t n) {
+        int r = order_place_read(&d->order, b->state, b->place_size, b->index * BLOCK_TASKS);
+        size_t at = b->place_size;
+
+        for (b->n_planned = 0; r >= 0; b->n_planned++) {
+                struct planned *p = b->plan + b->n_planned;
+                r = steps_apply(d, b, b->n_planned, &at);
+                if (r < 0 || b->n_planned == n)
+                        break;
+                if (order_next(&d->order, &p->source, &p->number, &p->epoch) != ORDER_TASK)
+                        r = -EUCLEAN;
+        }
+        return r < 0 || at != b->state_size ? -EUCLEAN : 0;
+}
+
+/* The step that the block has of the source at its end, or NULL. Steps without a task between them are one.
+ */
+static uint8_t *last_step(const struct block *b, uint32_t source) {
+        for (size_t at = b->state_size; at > b->place_size; at -= BLOCK_STEP_SIZE) {
+                uint8_t *step = b->state + at - BLOCK_STEP_SIZE;
+                if (read_u32(step) != b->n_planned)
+                        break;
+                if (read_u32(step + 4) == source)
+                        return step;
+        }
+        return NULL;
+}
+
+/* Room for one more step, or the one that it replaces. */
+static int step_room(struct data *d, struct block *b, uint32_t source, uint8_t **ret) {
+        uint8_t *step = last_step(b, source), *state;
+
+        if (!step) {
+                if (b->state_size - b->place_size >= (size_t)BLOCK_STEPS_MAX * BLOCK_STEP_SIZE)
+                        return -EBUSY;
+                state = realloc(b->state, b->state_size + BLOCK_STEP_SIZE);
+                if (!state)
+                        return -ENOMEM;
+                b->state = state;
+                step = state + b->state_size;
+                memset(step, 0, BLOCK_STEP_SIZE);
+                b->state_size += BLOCK_STEP_SIZE;
+                d->blocks_memory += BLOCK_STEP_SIZE;
+        }
+        *ret = step;
+        return 0;
+}
+
+int blocks_step(struct data *d, const struct order_step *step) {
+        struct block *b = last_block(d);
+        uint8_t *to;
+        int r;
+
+        if (b && b->n_planned < BLOCK_TASKS) {
+                r = step_room(d, b, step->source, &to);
+                if (r < 0)
+                        return r;
+                write_u32(to, b->n_planned);
+                write_u32(to + 4, step->source);
+                if (step->weight > 0)
+                        write_u32(to + 8, step->weight);
+                write_u32(to + 12, step->flags);
+                b->dirty = true;
+        }
+        order_steer(&d->order, step);
+        return 0;
+}
+
+/* Tasks of the block from its n-th on, as far as they are made, are forgotten. */
+static void block_forget(struct data *d, struct block *b, uint32_t n) {
+        for (uint32_t i = n; i < b->n_made; i++) {
+                struct work *w = ids_find(&d->ids, b->index * BLOCK_TASKS + i + 1);
+                if (w)
+                        work_forget(d, w);
+        }
+        b->n_made = MIN(b->n_made, n);
+}
+
+/* The first one that is not made to its end. */
+static struct block *first_to_make(const struct data *d) {
+        struct block *b;
+
+        DL_FOREACH (d->blocks, b)
+                if (b->n_made < b->n_planned)
+                        return b;
+        return NULL;
+}
+
+int blocks_cut(struct data *d, uint64_t n) {
+        struct block *b, *next, *at = NULL;
+        int r;
+
+        if (n >= d->n_planned)
+                return 0;
+        DL_FOREACH (d->blocks, b)
+                if (b->index == n / BLOCK_TASKS)
+                        at = b;
+        /* Nobody has had what is behind n: its block is there, and has not come to its end. */
+        assert(at);
+        r = plan_new(d, at);
+        if (r < 0)
+                return r;
+        DL_FOREACH_SAFE (at, b, next)
+                block_forget(d, b, b == at ? n % BLOCK_TASKS : 0);
+        /* It was planned so before. */
+        r = block_replay(d, at, n % BLOCK_TASKS);
+        assert(r >= 0);
+        for (b = n % BLOCK_TASKS == 0 ? at : at->next; b; b = next) {
+                next = b->next;
+                DL_DELETE(d->blocks, b);
+                plan_free(d, b);
+                DL_APPEND(d->dropped, b);
+        }
+        d->making = first_to_make(d);
+        d->n_planned = n;
+        d->n_flushed = MIN(d->n_flushed, n);
+        d->n_durable = MIN(d->n_durable, n);
+        d->state_dirty = d->urgent = true;
+        return 0;
 }
 
 uint64_t blocks_made(const struct data *d) {
@@ -168,6 +349,7 @@ int data_prepare(struct data *d, uint32_t wanted) {
 
         if (d->restoring)
                 return DATA_MISSING;
+        steer_skip_unwanted(d);
         while (d->n_pending < wanted && !data_all_made(d)) {
                 if (d->making) {
                         r = blocks_make(d);
@@ -200,6 +382,6 @@ int data_filled(struct data *d, uint32_t source, uint64_t first, const struct da
 }
 
 size_t blocks_memory(const struct data *d) {
-        return d->n_blocks * (sizeof(struct block) + order_place_size(&d->order)) +
+        return d->n_blocks * sizeof(struct block) + d->blocks_memory +
                d->n_plans * BLOCK_TASKS * sizeof(struct planned);
 }

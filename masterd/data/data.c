@@ -56,7 +56,7 @@ int data_new(const struct data_config *c, struct data **ret) {
         r = order_init(&d->order, &d->listing, d->config.weights, c->order, c->seed, c->epochs);
         if (r < 0)
                 return r;
-        d->state = calloc(1, records_state_size(d));
+        d->state = calloc(1, records_state_max(d));
         if (!d->state)
                 return -ENOMEM;
         *ret = TAKE_PTR(d);
@@ -73,6 +73,8 @@ struct data *data_free(struct data *d) {
                         work_free(d, work_of(t));
         while (d->blocks)
                 blocks_free(d, d->blocks);
+        while (d->dropped)
+                blocks_free_dropped(d, d->dropped);
         ids_done(&d->ids);
         ids_done(&d->split_ids);
         order_done(&d->order);
@@ -119,12 +121,12 @@ bool data_all_scanned(const struct data *d) {
 /* ---- looking ---- */
 
 bool data_all_made(const struct data *d) {
-        return data_all_scanned(d) && !d->making && !d->restoring &&
-               (unsigned __int128)d->listing.n_tasks * d->config.epochs == d->n_planned;
+        return data_all_scanned(d) && !d->making && !d->restoring && order_over(&d->order);
 }
 
 bool data_exhausted(const struct data *d) {
-        return data_all_made(d) && d->n_pending == 0 && !d->lists[LIST_DEFERRED];
+        return data_all_made(d) && d->n_pending == 0 && !d->lists[LIST_DEFERRED] && !d->lists[LIST_HELD] &&
+               !d->lists[LIST_UNWANTED];
 }
 
 enum data_hold data_hold(const struct data *d, uint64_t now_usec) {
@@ -136,23 +138,26 @@ enum data_hold data_hold(const struct data *d, uint64_t now_usec) {
                 return DATA_HELD_DISK;
         if (d->lists[LIST_DEFERRED])
                 return DATA_HELD_REST;
-        return d->making ? DATA_HELD_FILES : DATA_HELD_LIST;
+        if (d->making)
+                return DATA_HELD_FILES;
+        return d->lists[LIST_HELD] || order_paused(&d->order) ? DATA_HELD_PAUSED : DATA_HELD_LIST;
 }
 
 bool data_over(const struct data *d) {
         return data_exhausted(d) && d->all.leased == 0;
 }
 
-static void totals(const struct data *d, const struct counts *c, uint64_t files, uint64_t tasks,
-                   uint64_t bytes, struct data_totals *ret) {
+/* tasks, bytes: as listed, of all epochs. */
+static void totals(const struct counts *c, uint64_t files, uint64_t tasks, uint64_t bytes,
+                   struct data_totals *ret) {
         *ret = (struct data_totals){
                 .files = files,
-                .tasks = tasks * d->config.epochs + c->split_off,
+                .tasks = tasks + c->split_off,
                 .leased = c->leased,
                 .done = c->done,
                 .failed = c->gave_up,
                 .skipped = c->skipped,
-                .bytes = bytes * d->config.epochs + c->learnt,
+                .bytes = bytes + c->learnt,
                 .read = c->over_acked + c->live_read,
                 .acked = c->over_acked + c->live_acked,
                 .records = c->over_records + c->live_records,
@@ -161,18 +166,39 @@ static void totals(const struct data *d, const struct counts *c, uint64_t files,
         ret->pending = ret->tasks - c->leased - c->done - c->gave_up - c->skipped;
 }
 
+/* Of a source that was removed counts what was made: of no more is there anything to be done. */
+static uint64_t source_tasks(const struct data *d, uint32_t source) {
+        return d->order.at.sources[source].flags & ORDER_REMOVED
+                       ? order_made(&d->order, source)
+                       : d->listing.sources[source].n_tasks * d->config.epochs;
+}
+
+static uint64_t source_bytes(const struct data *d, uint32_t source) {
+        const struct counts *c = d->counts + source;
+
+        return d->order.at.sources[source].flags & ORDER_REMOVED
+                       ? c->over_acked + c->live_bytes - c->learnt
+                       : d->listing.sources[source].bytes * d->config.epochs;
+}
+
 void data_totals(const struct data *d, struct data_totals *ret) {
-        totals(d, &d->all, d->listing.n_files, d->listing.n_tasks, d->listing.bytes, ret);
+        const struct listing *l = &d->listing;
+        uint64_t tasks = l->n_tasks * d->config.epochs, bytes = l->bytes * d->config.epochs;
+
+        for (uint32_t i = 0; d->order.n_removed > 0 && i < d->config.n_sources; i++) {
+                tasks -= l->sources[i].n_tasks * d->config.epochs - source_tasks(d, i);
+                bytes -= l->sources[i].bytes * d->config.epochs - source_bytes(d, i);
+        }
+        totals(&d->all, l->n_files, tasks, bytes, ret);
 }
 
 void data_source_totals(const struct data *d, uint32_t source, struct data_totals *ret) {
-        const struct listed_source *s = d->listing.sources + source;
-
-        totals(d, d->counts + source, s->n_files, s->n_tasks, s->bytes, ret);
+        totals(d->counts + source, d->listing.sources[source].n_files, source_tasks(d, source),
+               source_bytes(d, source), ret);
 }
 
 size_t data_memory(const struct data *d) {
-        return sizeof(*d) + d->config.n_sources * sizeof(*d->counts) + records_state_size(d) +
+        return sizeof(*d) + d->config.n_sources * sizeof(*d->counts) + records_state_max(d) +
                listing_memory(&d->listing) + blocks_memory(d) + ids_memory(&d->ids) +
                ids_memory(&d->split_ids) + d->work_memory;
 }

@@ -27,6 +27,11 @@
  * tasks out by a hash of seed and file: the same ones in each epoch, those of one file evenly spread; they
  * are never made and counted nowhere.
  *
+ * Steering. People may pause, resume, remove and re-weight a source. Such a step has its place in the order,
+ * before the first task that nobody has had: what was planned behind it is planned anew. It is on disk with
+ * the block that it falls into, so a block that is made again holds the same tasks. Turns by weight are
+ * counted from the last step on.
+ *
  * Splitting. A file of known size s > split > 0 has ceil(s / split) parts, the last one with what is left; a
  * rest below split / 4 goes to the part before. At most FILE_PARTS_MAX: with more, split counts as larger.
  * Any other file is one task, [first, last). */
@@ -116,6 +121,21 @@ void data_passed(struct data *d, uint32_t source,
                  uint64_t batch); /* what is still to come is of batch or later */
 uint64_t data_n_files(const struct data *d, uint32_t source);
 bool data_all_scanned(const struct data *d);
+
+/* ---- steering ---- */
+#define DATA_WEIGHT_MAX 1000000u
+struct data_steering {
+        uint32_t weight; /* 0: none has one; in data_steer(): as it is */
+        bool paused, removed;
+};
+/* From the next task on that nobody has had: a paused source gives out nothing until it is resumed, what
+ * comes back from holders included; a removed one never again, and what comes back of it counts as skipped.
+ * Removing is for ever, and the caller lists it no further (data_scanned). After a restart, what was planned
+ * then counts as had: up to BLOCK_TASKS and those that were asked for ahead. Durable with the next
+ * data_flush(). -ENODATA: no such source; -ESTALE: it was removed; -EBUSY: restoring, or too often without a
+ * task between; -ENOMEM. Changes nothing then. */
+int data_steer(struct data *d, uint32_t source, const struct data_steering *how);
+void data_steering(const struct data *d, uint32_t source, struct data_steering *ret);
 
 /* ---- making tasks ---- */
 enum data_state {
@@ -218,11 +238,12 @@ void data_source_totals(const struct data *d, uint32_t source, struct data_total
 bool data_exhausted(const struct data *d);
 /* What keeps pending tasks from being leased now. */
 enum data_hold {
-        DATA_HELD_NOT,   /* nothing: there is one */
-        DATA_HELD_DISK,  /* they are not durable yet */
-        DATA_HELD_REST,  /* they are deferred */
-        DATA_HELD_FILES, /* rows of their files are needed */
-        DATA_HELD_LIST,  /* the listing has to go on */
+        DATA_HELD_NOT,    /* nothing: there is one */
+        DATA_HELD_DISK,   /* they are not durable yet */
+        DATA_HELD_REST,   /* they are deferred */
+        DATA_HELD_FILES,  /* rows of their files are needed */
+        DATA_HELD_LIST,   /* the listing has to go on */
+        DATA_HELD_PAUSED, /* they are of sources that are paused */
 };
 enum data_hold data_hold(const struct data *d, uint64_t now_usec);
 /* Everything listed is done or set aside. */

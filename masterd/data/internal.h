@@ -12,6 +12,8 @@ enum work_list {
         LIST_QUEUE,    /* pending, durable */
         LIST_FRESH,    /* pending, when what was said last is durable; in the order of marks */
         LIST_DEFERRED, /* pending, at its time; in the order of times */
+        LIST_HELD,     /* pending, of a source that is paused */
+        LIST_UNWANTED, /* pending, of a source that was removed: to be skipped */
         LIST_LEASED,
         LIST_GAVE_UP,
         LIST_RESTORED, /* a record whose file has not been read yet */
@@ -38,15 +40,20 @@ struct planned {
         uint32_t source, epoch;
 };
 
-/* BLOCK_TASKS tasks that follow each other in the order. */
+/* BLOCK_TASKS tasks that follow each other in the order. Its state, as it is on disk: the place of the order
+ * at its beginning, and the steps with which people steered it within, each {u32 of its tasks before the
+ * step, source, weight, flags}, in their order. */
+#define BLOCK_STEP_SIZE 16u
+#define BLOCK_STEPS_MAX 1024u
 struct block {
         uint64_t index;
+        uint8_t *state;
+        size_t place_size, state_size;
         uint32_t n_planned, n_made, n_gone;
         bool on_disk, dirty;
         uint8_t gone[BLOCK_TASKS / 8]; /* over, or with a row of their own: not to be made again */
         struct planned *plan;          /* n_planned; NULL once all are made */
         struct block *prev, *next;
-        uint8_t place[]; /* of the order at its beginning */
 };
 
 /* Sums over the tasks of a source, or of all. */
@@ -56,6 +63,7 @@ struct counts {
         uint64_t learnt; /* what tasks turned out to have, less what was thought; may be "negative" */
         uint64_t live, leased, gave_up;
         uint64_t live_read, live_acked, live_records, failed_bytes;
+        uint64_t live_bytes; /* what they are thought to have */
 };
 
 struct data {
@@ -66,18 +74,21 @@ struct data {
         struct ids ids, split_ids;
         struct task *lists[_WORK_LIST_MAX];
         struct work *dirty;
-        struct block *blocks; /* by index; the last one may not be full yet */
-        struct block *making; /* the first of which not all tasks are made; NULL: none */
-        size_t n_blocks, n_plans;
+        struct block *blocks;  /* by index; the last one may not be full yet */
+        struct block *making;  /* the first of which not all tasks are made; NULL: none */
+        struct block *dropped; /* not planned any more: to be deleted on disk */
+        size_t n_blocks, n_plans, blocks_memory;
         uint64_t n_planned;            /* tasks of the order so far; the number of the next one */
         uint64_t n_flushed, n_durable; /* of these */
-        uint64_t n_split_off;          /* ever; of the ids */
+        uint64_t n_touched;   /* of these, up to the last one that anybody may have had, or that has a row */
+        uint64_t n_split_off; /* ever; of the ids */
         uint64_t n_split_live;
         uint64_t mark;      /* of the last flush */
         uint32_t n_pending; /* in QUEUE and FRESH */
         bool urgent, state_dirty;
         bool has_state, restoring, checked, loaded; /* loaded: from a savepoint, so nothing is on disk */
-        uint8_t *state;                             /* room for its record */
+        uint8_t *state;                             /* its record, with room for any */
+        size_t state_size;
         struct counts all, *counts;
         size_t work_memory;
 };
@@ -93,6 +104,8 @@ void work_count(struct data *d, const struct task *t, uint64_t sign);
 int work_add(struct data *d, struct work *w);
 void work_put(struct data *d, struct work *w, enum work_list list);  /* last */
 void work_move(struct data *d, struct work *w, enum work_list list); /* from one list to the end of another */
+void work_move_first(struct data *d, struct work *w);                /* to the front of the queue */
+void work_forget(struct data *d, struct work *w); /* as if it had not been made: nobody has had it */
 /* Pending, when flushed is durable. */
 void work_put_fresh(struct data *d, struct work *w);
 /* Something changed that its row tells: from here on it has one. */
@@ -104,21 +117,35 @@ int work_order(struct task *a, struct task *b); /* by id, those split off first;
 int blocks_plan(struct data *d, enum order_result *ret);
 /* Makes the next planned task. 1; 0: rows are missing; -ENOMEM, -EUCLEAN. There must be one. */
 int blocks_make(struct data *d);
-int blocks_add(struct data *d, uint64_t index, struct block **ret);
+int blocks_add(struct data *d, uint64_t index, const uint8_t *state, size_t size, struct block **ret);
 void blocks_free(struct data *d, struct block *b);
+void blocks_free_dropped(struct data *d, struct block *b);     /* one of those */
 void block_gone(struct data *d, struct block *b, uint64_t id); /* its bit */
 bool block_is_gone(const struct block *b, uint64_t number);
+/* From its beginning: goes to its place and plans its first n tasks again, with the steps up to there.
+ * -EUCLEAN: that cannot be. */
+int block_replay(struct data *d, struct block *b, uint32_t n);
+/* The order is another one from its next task on. -EBUSY: too many steps in one block; -ENOMEM. */
+int blocks_step(struct data *d, const struct order_step *step);
+/* Plans only the first n tasks: those behind were granted to nobody. 0; -ENOMEM, and nothing was changed. */
+int blocks_cut(struct data *d, uint64_t n);
 uint64_t blocks_made(const struct data *d); /* number of the next task to make */
 bool data_all_made(const struct data *d);   /* of all epochs, and the listing is complete */
 size_t blocks_memory(const struct data *d);
 
 /* ---- records.c, restore.c ---- */
+/* ---- steer.c ---- */
+/* Where a pending task of the source belongs: in the queue, or not. */
+enum work_list steer_queue(const struct data *d, uint32_t source);
+void steer_skip_unwanted(struct data *d);
+
 /* The state's record: {u32 version, u32 sources, u64 planned, u64 split_off, place of the order, of each
  * source u64 split_off, done, skipped, over_acked, over_records, learnt}, little-endian. */
 #define STATE_VERSION 1u
 #define STATE_HEAD 24u
 #define STATE_COUNTS 6u
 size_t records_state_size(const struct data *d);
+size_t records_state_max(const struct data *d);
 void records_state_write(const struct data *d, uint8_t *to);
 static inline uint64_t *counts_field(struct counts *c, size_t i) {
         uint64_t *const fields[STATE_COUNTS] = { &c->split_off,  &c->done,         &c->skipped,

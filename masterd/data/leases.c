@@ -69,6 +69,7 @@ static uint64_t counted(const struct task *t, uint64_t position) {
 
 void work_count(struct data *d, const struct task *t, uint64_t sign) {
         COUNT(d, t->source, live, sign);
+        COUNT(d, t->source, live_bytes, sign * task_length(&t->what, t->start, t->end));
         COUNT(d, t->source, live_read, sign * counted(t, t->read));
         COUNT(d, t->source, live_acked, sign * counted(t, t->acked));
         COUNT(d, t->source, live_records, sign * t->records);
@@ -103,6 +104,8 @@ static bool is_pending(enum work_list list) {
 void work_put(struct data *d, struct work *w, enum work_list list) {
         struct task *t = &w->t;
 
+        if (list == LIST_QUEUE)
+                list = steer_queue(d, t->source);
         w->list = list;
         DL_APPEND(d->lists[list], t);
         d->n_pending += is_pending(list);
@@ -111,9 +114,9 @@ void work_put(struct data *d, struct work *w, enum work_list list) {
 static void put_first(struct data *d, struct work *w) {
         struct task *t = &w->t;
 
-        w->list = LIST_QUEUE;
-        DL_PREPEND(d->lists[LIST_QUEUE], t);
-        d->n_pending++;
+        w->list = steer_queue(d, t->source);
+        DL_PREPEND(d->lists[w->list], t);
+        d->n_pending += is_pending(w->list);
 }
 
 static void take_work(struct data *d, struct work *w) {
@@ -128,6 +131,19 @@ static void take_work(struct data *d, struct work *w) {
 void work_move(struct data *d, struct work *w, enum work_list list) {
         take_work(d, w);
         work_put(d, w, list);
+}
+
+void work_move_first(struct data *d, struct work *w) {
+        take_work(d, w);
+        put_first(d, w);
+}
+
+void work_forget(struct data *d, struct work *w) {
+        assert(w->block && !w->has_row && !w->dirty && w->t.place == TASK_PENDING);
+        work_count(d, &w->t, (uint64_t)-1);
+        (void)ids_remove(&d->ids, w->t.id);
+        take_work(d, w);
+        work_free(d, w);
 }
 
 void work_put_fresh(struct data *d, struct work *w) {
@@ -202,6 +218,8 @@ void data_durable(struct data *d, uint64_t mark) {
 static void lease(struct data *d, struct work *w, void *holder, struct task **leases, uint64_t now_usec) {
         struct task *t = &w->t;
 
+        if (!(t->id & TASK_SPLIT_OFF))
+                d->n_touched = MAX(d->n_touched, t->id);
         set_place(d, t, TASK_LEASED);
         t->holder = holder;
         t->granted_usec = now_usec;

@@ -54,11 +54,16 @@ static uint64_t place_made(const uint8_t *place, size_t source) {
         return le64toh(value);
 }
 
-static uint32_t place_epoch(const uint8_t *place) {
+static uint32_t place_word(const uint8_t *place, size_t i) {
         uint32_t value;
 
-        memcpy(&value, place, sizeof(value));
+        memcpy(&value, place + 4 * i, sizeof(value));
         return le32toh(value);
+}
+
+/* Of a block that begins where nobody had steered, and within which nobody has. */
+static bool is_plain(const struct block *b) {
+        return b->state_size == b->place_size && !(place_word(b->state, 1) & ORDER_PLACE_STEERED);
 }
 
 static const char *const count_names[STATE_COUNTS] = { "splitOff", "done",    "skipped",
@@ -69,7 +74,7 @@ static json_t *source_json(const struct data *d, uint32_t i) {
         json_t *o = json_pack("{s:o, s:o, s:o, s:b, s:o, s:o}", "files", number_text(s->n_files), "tasks",
                               number_text(s->n_tasks), "digest", digest(s->digest), "listed", (int)s->scanned,
                               "weight", number_text(d->weights ? d->weights[i] : 0), "made",
-                              number_text(d->order.at.made[i]));
+                              number_text(d->order.at.sources[i].made));
 
         for (size_t k = 0; o && k < STATE_COUNTS; k++)
                 if (json_object_set_new(o, count_names[k], number_text(*counts_field(d->counts + i, k))) <
@@ -83,11 +88,15 @@ static json_t *source_json(const struct data *d, uint32_t i) {
 static json_t *block_json(const struct data *d, const struct block *b) {
         _cleanup_(json_decref_p) json_t *made = json_array();
 
+        if (!is_plain(b))
+                return json_pack("{s:o, s:o, s:o}", "block", number_text(b->index), "steered",
+                                 hex_text(b->state, b->state_size), "over",
+                                 hex_text(b->gone, sizeof(b->gone)));
         for (size_t i = 0; i < d->config.n_sources; i++)
-                if (json_array_append_new(made, number_text(place_made(b->place, i))) < 0)
+                if (json_array_append_new(made, number_text(place_made(b->state, i))) < 0)
                         return NULL;
         return json_pack("{s:o, s:o, s:O, s:o}", "block", number_text(b->index), "epoch",
-                         number_text(place_epoch(b->place)), "made", made, "over",
+                         number_text(place_word(b->state, 0)), "made", made, "over",
                          hex_text(b->gone, sizeof(b->gone)));
 }
 
@@ -153,6 +162,14 @@ int data_save(const struct data *d, char **ret_json) {
                         number_text(d->config.sample_ppm), "epoch", number_text(d->order.at.epoch), "made",
                         number_text(d->n_planned), "splitOff", number_text(d->n_split_off), "sources",
                         sources, "blocks", blocks, "tasks", tasks);
+        if (all && d->order.at.steered) {
+                _cleanup_free_ uint8_t *place = malloc(order_place_size(&d->order));
+                if (!place)
+                        return -ENOMEM;
+                order_place_write(&d->order, place);
+                if (json_object_set_new(all, "steered", hex_text(place, order_place_size(&d->order))) < 0)
+                        return -ENOMEM;
+        }
         text = all ? json_dumps(all, JSON_COMPACT) : NULL;
         if (!text)
                 return -ENOMEM;
@@ -303,13 +320,21 @@ static bool load_source(struct reading *r, const json_t *o, uint32_t i, uint8_t 
 static bool load_state(struct reading *r, const json_t *o, uint8_t *state) {
         struct data *d = r->d;
         const json_t *sources = get_array(r, o, "sources");
-        uint8_t *place = state + STATE_HEAD, *counts = place + order_place_size(&d->order);
+        const json_t *steered = json_object_get(o, "steered");
+        uint8_t *place = state + STATE_HEAD, *counts;
+        size_t size = steered ? order_place_max(&d->order) : order_place_size(&d->order);
+        _cleanup_free_ uint8_t *made = calloc(d->config.n_sources, 8);
         uint64_t planned, split_off, epoch;
         size_t n = d->config.n_sources;
         int e;
 
         if (!sources)
                 return false;
+        if (!made) {
+                r->result = -ENOMEM;
+                return false;
+        }
+        counts = place + size;
         if (json_array_size(sources) != n)
                 return bad(r, "the savepoint is of %zu sources, and this job has %zu",
                            json_array_size(sources), n);
@@ -322,20 +347,46 @@ static bool load_state(struct reading *r, const json_t *o, uint8_t *state) {
         put_u64(state + 16, split_off);
         put_u64(place, epoch | (uint64_t)n << 32);
         for (uint32_t i = 0; i < n; i++)
-                if (!load_source(r, json_array_get(sources, i), i, place + 8 + 8 * i,
+                if (!load_source(r, json_array_get(sources, i), i, made + 8 * i,
                                  counts + i * STATE_COUNTS * 8))
                         return false;
-        e = data_restore_state(d, state, records_state_size(d));
+        if (!steered)
+                memcpy(place + 8, made, 8 * n);
+        else if (!get_hex(steered, place, size))
+                return reading_failed(r, -EUCLEAN, "the state,", 0);
+        e = data_restore_state(d, state, STATE_HEAD + size + n * STATE_COUNTS * 8);
         return e >= 0 || reading_failed(r, e, "the state,", 0);
+}
+
+/* The state of a block that was steered, as hexadecimal digits of its bytes. */
+static bool load_steered(struct reading *r, const json_t *v, uint64_t index, size_t i,
+                         const uint8_t over[static BLOCK_TASKS / 8]) {
+        size_t size = json_string_length(v) / 2;
+        _cleanup_free_ uint8_t *state = malloc(size + 1);
+        int e = -EUCLEAN;
+
+        if (!state) {
+                r->result = -ENOMEM;
+                return false;
+        }
+        if (get_hex(v, state, size))
+                e = data_restore_block(r->d, index, state, size, over, BLOCK_TASKS / 8);
+        return e >= 0 || reading_failed(r, e, "block", i);
 }
 
 static bool load_block(struct reading *r, const json_t *o, size_t i, uint8_t *place) {
         struct data *d = r->d;
-        const json_t *made = get_array(r, o, "made");
+        const json_t *steered = json_object_get(o, "steered");
+        const json_t *made = steered ? NULL : get_array(r, o, "made");
         uint8_t over[BLOCK_TASKS / 8] = {};
         uint64_t index, epoch, value;
         int e;
 
+        if (steered)
+                return get(r, o, "block", TASK_SPLIT_OFF, &index) &&
+                       (get_hex(json_object_get(o, "over"), over, sizeof(over)) ||
+                        reading_failed(r, -EUCLEAN, "block", i)) &&
+                       load_steered(r, steered, index, i, over);
         if (!made || !get(r, o, "block", TASK_SPLIT_OFF, &index) || !get(r, o, "epoch", UINT32_MAX, &epoch))
                 return false;
         if (json_array_size(made) != d->config.n_sources ||
@@ -349,7 +400,7 @@ static bool load_block(struct reading *r, const json_t *o, size_t i, uint8_t *pl
                 value = (uint64_t)json_integer_value(v);
                 put_u64(place + 8 + 8 * k, value);
         }
-        e = data_restore_block(d, index, place, order_place_size(&d->order), over, sizeof(over));
+        e = data_restore_block(d, index, place, 8 + 8 * d->config.n_sources, over, sizeof(over));
         return e >= 0 || reading_failed(r, e, "block", i);
 }
 
@@ -382,7 +433,7 @@ static bool load_task(struct reading *r, const json_t *o, size_t i) {
 
 static bool load_all(struct reading *r, const json_t *o) {
         struct data *d = r->d;
-        _cleanup_free_ uint8_t *state = calloc(1, records_state_size(d));
+        _cleanup_free_ uint8_t *state = calloc(1, records_state_max(d));
         const json_t *blocks, *tasks, *item;
         size_t i;
         int e;

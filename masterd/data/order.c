@@ -11,26 +11,36 @@
 #include "lib/base/cleanup.h"
 #include "masterd/data/permute.h"
 
+static bool any_weight(const struct order *o) {
+        for (size_t i = 0; i < o->listing->n_sources; i++)
+                if (o->at.sources[i].weight > 0)
+                        return true;
+        return false;
+}
+
 int order_init(struct order *o, const struct listing *l, const uint32_t *weights, enum input_order kind,
                uint64_t seed, uint32_t epochs) {
         size_t n = l->n_sources ? l->n_sources : 1;
 
         *o = (struct order){ .listing = l, .weights = weights, .kind = kind, .seed = seed, .epochs = epochs };
-        o->at.made = calloc(n, sizeof(*o->at.made));
+        o->at.sources = calloc(n, sizeof(*o->at.sources));
         o->run_hints = calloc(n, sizeof(*o->run_hints));
         o->heap = calloc(n, sizeof(*o->heap));
         o->heap_slot = calloc(n, sizeof(*o->heap_slot));
-        if (!o->at.made || !o->run_hints || !o->heap || !o->heap_slot) {
+        if (!o->at.sources || !o->run_hints || !o->heap || !o->heap_slot) {
                 order_done(o);
                 return -ENOMEM;
         }
-        for (uint32_t i = 0; i < l->n_sources; i++)
+        for (uint32_t i = 0; i < l->n_sources; i++) {
                 o->heap[i] = o->heap_slot[i] = i;
+                o->at.sources[i].weight = weights ? weights[i] : 0;
+        }
+        o->weighted = any_weight(o);
         return 0;
 }
 
 void order_done(struct order *o) {
-        free(o->at.made);
+        free(o->at.sources);
         free(o->run_hints);
         free(o->heap);
         free(o->heap_slot);
@@ -40,40 +50,57 @@ void order_done(struct order *o) {
 /* ---- whose turn it is ---- */
 
 static bool exhausted(const struct order *o, uint32_t source) {
-        return o->at.made[source] >= o->listing->sources[source].n_tasks;
+        const struct order_source *s = o->at.sources + source;
+
+        return s->made >= o->listing->sources[source].n_tasks || (s->flags & ORDER_REMOVED);
 }
 
 static bool by_batch(const struct order *o) {
-        return o->kind == ORDER_LISTED && !o->weights;
+        return o->kind == ORDER_LISTED && !o->weighted;
 }
 
 static uint64_t next_batch(const struct order *o, uint32_t source) {
         return exhausted(o, source)
                        ? o->listing->sources[source].passed
-                       : listing_batch(o->listing, source, o->at.made[source], o->run_hints + source);
+                       : listing_batch(o->listing, source, o->at.sources[source].made, o->run_hints + source);
 }
 
+/* Without weights, sources come to their ends together. */
 static uint64_t share_of(const struct order *o, uint32_t source) {
-        if (!o->weights)
-                return o->listing->sources[source].n_tasks;
-        return o->weights[source] ? o->weights[source] : 1;
+        const struct order_source *s = o->at.sources + source;
+
+        if (!o->weighted)
+                return o->listing->sources[source].n_tasks - s->since;
+        return s->weight ? s->weight : 1;
 }
 
 /* A source that has passed everything (Kafka's) holds nobody back: what it brings later comes behind all that
- * others have and may have. */
+ * others have and may have. One that is paused does not either. */
 enum rank {
         RANK_TURN, /* it has a task, or may have one any time */
         RANK_LATE,
         RANK_RESTS,
+        RANK_PAUSED,
         RANK_OVER,
 };
 
 static enum rank rank(const struct order *o, uint32_t source) {
         const struct listed_source *s = o->listing->sources + source;
 
+        if (exhausted(o, source) && s->scanned)
+                return RANK_OVER;
+        if (o->at.sources[source].flags & ORDER_PAUSED)
+                return RANK_PAUSED;
         if (exhausted(o, source))
-                return s->scanned ? RANK_OVER : s->passed == UINT64_MAX ? RANK_RESTS : RANK_TURN;
+                return s->passed == UINT64_MAX ? RANK_RESTS : RANK_TURN;
         return s->passed == UINT64_MAX && next_batch(o, source) == UINT64_MAX ? RANK_LATE : RANK_TURN;
+}
+
+/* Tasks since the last step, with the next one, in units of what b's are measured by. */
+static unsigned __int128 turns_of(const struct order *o, uint32_t source, uint32_t other) {
+        const struct order_source *s = o->at.sources + source;
+
+        return (unsigned __int128)(s->made - s->since + 1) * share_of(o, other);
 }
 
 /* Whether it is the turn of a rather than of b. */
@@ -88,8 +115,7 @@ static bool before(const struct order *o, uint32_t a, uint32_t b) {
                 uint64_t x = next_batch(o, a), y = next_batch(o, b);
                 return x != y ? x < y : a < b;
         }
-        unsigned __int128 x = (unsigned __int128)(o->at.made[a] + 1) * share_of(o, b);
-        unsigned __int128 y = (unsigned __int128)(o->at.made[b] + 1) * share_of(o, a);
+        unsigned __int128 x = turns_of(o, a, b), y = turns_of(o, b, a);
         return x != y ? x < y : a < b;
 }
 
@@ -143,6 +169,39 @@ static uint64_t number_of(const struct order *o, uint32_t source, uint64_t i) {
                        o->listing->sources[source].n_tasks, i);
 }
 
+/* All that has been listed of this epoch is made. */
+static bool epoch_over(const struct order *o) {
+        return rank(o, o->heap[0]) == RANK_OVER;
+}
+
+/* No epoch has another task. */
+static bool nothing_left(const struct order *o) {
+        if (o->at.epoch + 1 >= o->epochs || o->listing->n_tasks == 0)
+                return true;
+        for (uint32_t i = 0; o->n_removed > 0 && i < o->listing->n_sources; i++)
+                if (!(o->at.sources[i].flags & ORDER_REMOVED) && o->listing->sources[i].n_tasks > 0)
+                        return false;
+        return o->n_removed > 0;
+}
+
+bool order_over(const struct order *o) {
+        return o->listing->n_sources == 0 || (epoch_over(o) && nothing_left(o));
+}
+
+bool order_paused(const struct order *o) {
+        return o->listing->n_sources > 0 && rank(o, o->heap[0]) == RANK_PAUSED;
+}
+
+static void next_epoch(struct order *o) {
+        o->at.epoch++;
+        for (uint32_t i = 0; i < o->listing->n_sources; i++) {
+                struct order_source *s = o->at.sources + i;
+                s->earlier += s->made;
+                s->made = s->since = 0;
+        }
+        rebuild(o);
+}
+
 enum order_result order_next(struct order *o, uint32_t *ret_source, uint64_t *ret_number,
                              uint32_t *ret_epoch) {
         const struct listing *l = o->listing;
@@ -152,29 +211,52 @@ enum order_result order_next(struct order *o, uint32_t *ret_source, uint64_t *re
                 return ORDER_OVER;
         if (o->kind == ORDER_SHUFFLE && l->n_scanned < l->n_sources)
                 return ORDER_WAITS;
-        source = o->heap[0];
-        if (exhausted(o, source)) {
-                if (!l->sources[source].scanned)
-                        return ORDER_WAITS;
-                if (l->n_tasks == 0 || o->at.epoch + 1 >= o->epochs)
+        if (epoch_over(o)) {
+                if (nothing_left(o))
                         return ORDER_OVER;
-                o->at.epoch++;
-                memset(o->at.made, 0, l->n_sources * sizeof(*o->at.made));
-                rebuild(o);
-                source = o->heap[0];
+                next_epoch(o);
         }
+        source = o->heap[0];
+        if (exhausted(o, source) || (o->at.sources[source].flags & ORDER_PAUSED))
+                return ORDER_WAITS;
         *ret_source = source;
-        *ret_number = number_of(o, source, o->at.made[source]);
+        *ret_number = number_of(o, source, o->at.sources[source].made);
         *ret_epoch = o->at.epoch;
-        o->at.made[source]++;
+        o->at.sources[source].made++;
         (void)sink(o, 0);
         return ORDER_TASK;
 }
 
+void order_steer(struct order *o, const struct order_step *step) {
+        struct order_source *s = o->at.sources + step->source;
+
+        for (uint32_t i = 0; i < o->listing->n_sources; i++) {
+                o->at.sources[i].since = o->at.sources[i].made;
+                if (step->weight > 0 && !o->weighted)
+                        o->at.sources[i].weight = 1;
+        }
+        if (step->weight > 0)
+                s->weight = step->weight;
+        o->n_removed -= !!(s->flags & ORDER_REMOVED);
+        s->flags = step->flags;
+        o->n_removed += !!(s->flags & ORDER_REMOVED);
+        o->weighted = o->weighted || step->weight > 0;
+        o->at.steered = true;
+        rebuild(o);
+}
+
 /* ---- places ---- */
 
+#define PLACE_HEAD 8u
+#define PLACE_PLAIN 8u /* of a source */
+#define PLACE_STEERED 32u
+
+static size_t place_size(const struct order *o, bool steered) {
+        return PLACE_HEAD + o->listing->n_sources * (steered ? PLACE_STEERED : PLACE_PLAIN);
+}
+
 size_t order_place_size(const struct order *o) {
-        return 8 + o->listing->n_sources * 8;
+        return place_size(o, o->at.steered);
 }
 
 static void write_u32(uint8_t *to, uint32_t value) {
@@ -201,42 +283,88 @@ static uint64_t read_u64(const uint8_t *from) {
         return le64toh(value);
 }
 
+size_t order_place_max(const struct order *o) {
+        return place_size(o, true);
+}
+
 void order_place_write(const struct order *o, uint8_t *to) {
         write_u32(to, o->at.epoch);
-        write_u32(to + 4, (uint32_t)o->listing->n_sources);
-        for (size_t i = 0; i < o->listing->n_sources; i++)
-                write_u64(to + 8 + 8 * i, o->at.made[i]);
+        write_u32(to + 4, (uint32_t)o->listing->n_sources | (o->at.steered ? ORDER_PLACE_STEERED : 0));
+        to += PLACE_HEAD;
+        for (size_t i = 0; i < o->listing->n_sources; i++) {
+                const struct order_source *s = o->at.sources + i;
+                write_u64(to, s->made);
+                if (o->at.steered) {
+                        write_u64(to + 8, s->since);
+                        write_u64(to + 16, s->earlier);
+                        write_u32(to + 24, s->weight);
+                        write_u32(to + 28, s->flags);
+                }
+                to += o->at.steered ? PLACE_STEERED : PLACE_PLAIN;
+        }
+}
+
+size_t order_place_length(const struct order *o, const uint8_t *from, size_t size) {
+        uint32_t n = size >= PLACE_HEAD ? read_u32(from + 4) : 0;
+        size_t length = place_size(o, n & ORDER_PLACE_STEERED);
+
+        return size >= PLACE_HEAD && (n & ~ORDER_PLACE_STEERED) == o->listing->n_sources && length <= size
+                       ? length
+                       : 0;
+}
+
+static int read_source(struct order *o, uint32_t i, const uint8_t *from, bool steered) {
+        uint64_t n_tasks = o->listing->sources[i].n_tasks, earlier;
+        struct order_source *s = o->at.sources + i;
+
+        if (__builtin_mul_overflow(o->at.epoch, n_tasks, &earlier))
+                return -EUCLEAN;
+        *s = (struct order_source){ .made = read_u64(from),
+                                    .earlier = earlier,
+                                    .weight = o->weights ? o->weights[i] : 0 };
+        if (steered) {
+                s->since = read_u64(from + 8);
+                s->earlier = read_u64(from + 16);
+                s->weight = read_u32(from + 24);
+                s->flags = read_u32(from + 28);
+        }
+        o->run_hints[i] = 0;
+        o->n_removed += !!(s->flags & ORDER_REMOVED);
+        return s->made > n_tasks || s->since > s->made || s->earlier > earlier ||
+                               (s->flags & ~(ORDER_PAUSED | ORDER_REMOVED))
+                       ? -EUCLEAN
+                       : 0;
 }
 
 int order_place_read(struct order *o, const uint8_t *from, size_t size, uint64_t n) {
         const struct listing *l = o->listing;
-        uint64_t sum = 0, earlier;
-        uint32_t epoch;
+        size_t length = order_place_length(o, from, size);
+        bool steered = length > 0 && (read_u32(from + 4) & ORDER_PLACE_STEERED);
+        uint64_t sum = 0;
 
-        if (size != order_place_size(o) || read_u32(from + 4) != l->n_sources)
+        if (length == 0 || length != size)
                 return -EUCLEAN;
-        epoch = read_u32(from);
-        if (epoch >= o->epochs || (epoch > 0 && l->n_scanned < l->n_sources))
+        o->at.epoch = read_u32(from);
+        o->at.steered = steered;
+        o->n_removed = 0;
+        if (o->at.epoch >= o->epochs || (o->at.epoch > 0 && l->n_scanned < l->n_sources)) {
+                o->at.epoch = 0;
                 return -EUCLEAN;
-        for (size_t i = 0; i < l->n_sources; i++) {
-                uint64_t made = read_u64(from + 8 + 8 * i);
-                if (made > l->sources[i].n_tasks)
+        }
+        from += PLACE_HEAD;
+        for (uint32_t i = 0; i < l->n_sources; i++) {
+                if (read_source(o, i, from, steered) < 0 ||
+                    __builtin_add_overflow(sum, order_made(o, i), &sum))
                         return -EUCLEAN;
-                sum += made;
+                from += steered ? PLACE_STEERED : PLACE_PLAIN;
         }
-        if (__builtin_mul_overflow(epoch, l->n_tasks, &earlier) || n < earlier || n - earlier != sum)
-                return -EUCLEAN;
-        o->at.epoch = epoch;
-        for (size_t i = 0; i < l->n_sources; i++) {
-                o->at.made[i] = read_u64(from + 8 + 8 * i);
-                o->run_hints[i] = 0;
-        }
+        o->weighted = any_weight(o);
         rebuild(o);
-        return 0;
+        return sum == n ? 0 : -EUCLEAN;
 }
 
 uint64_t order_made(const struct order *o, uint32_t source) {
-        return o->at.epoch * o->listing->sources[source].n_tasks + o->at.made[source];
+        return o->at.sources[source].earlier + o->at.sources[source].made;
 }
 
 uint64_t order_made_all(const struct order *o) {

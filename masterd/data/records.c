@@ -12,6 +12,10 @@ size_t records_state_size(const struct data *d) {
         return STATE_HEAD + order_place_size(&d->order) + d->config.n_sources * STATE_COUNTS * 8;
 }
 
+size_t records_state_max(const struct data *d) {
+        return STATE_HEAD + order_place_max(&d->order) + d->config.n_sources * STATE_COUNTS * 8;
+}
+
 static uint8_t *write_u64(uint8_t *to, uint64_t value) {
         value = htole64(value);
         memcpy(to, &value, sizeof(value));
@@ -42,8 +46,7 @@ static void flush_block(struct data *d, struct block *b, const struct data_sink 
                 return;
         b->dirty = false;
         if (b->n_gone < BLOCK_TASKS) {
-                sink->put_block(userdata, b->index, b->place, order_place_size(&d->order), b->gone,
-                                sizeof(b->gone));
+                sink->put_block(userdata, b->index, b->state, b->state_size, b->gone, sizeof(b->gone));
                 b->on_disk = true;
                 return;
         }
@@ -61,8 +64,15 @@ uint64_t data_flush(struct data *d, const struct data_sink *sink, void *userdata
         if (d->restoring)
                 return d->mark;
         if (d->state_dirty || d->n_flushed < d->n_planned) {
+                d->state_size = records_state_size(d); /* there is room for the larger place */
                 records_state_write(d, d->state);
-                sink->put_state(userdata, d->state, records_state_size(d));
+                sink->put_state(userdata, d->state, d->state_size);
+        }
+        /* Ahead of those that are in their place now. */
+        DL_FOREACH_SAFE (d->dropped, b, next_block) {
+                if (b->on_disk)
+                        sink->delete_block(userdata, b->index);
+                blocks_free_dropped(d, b);
         }
         DL_FOREACH_SAFE (d->blocks, b, next_block)
                 flush_block(d, b, sink, userdata);

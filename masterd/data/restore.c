@@ -22,18 +22,23 @@ static uint64_t read_u64(const uint8_t *from) {
 
 int data_restore_state(struct data *d, const void *state, size_t size) {
         const uint8_t *from = state;
+        size_t counts = d->config.n_sources * STATE_COUNTS * 8, place;
 
         if (d->has_state)
                 return -EEXIST;
-        if (size != records_state_size(d) ||
+        place = size > STATE_HEAD + counts
+                        ? order_place_length(&d->order, from + STATE_HEAD, size - STATE_HEAD - counts)
+                        : 0;
+        if (place == 0 || size != STATE_HEAD + place + counts ||
             read_u64(from) != (STATE_VERSION | (uint64_t)d->config.n_sources << 32))
                 return -EUCLEAN;
         memcpy(d->state, from, size);
+        d->state_size = size;
         d->n_planned = read_u64(from + 8);
         d->n_split_off = read_u64(from + 16);
         if (d->n_planned >= TASK_SPLIT_OFF || d->n_split_off >= TASK_SPLIT_OFF)
                 return -EUCLEAN;
-        from += STATE_HEAD + order_place_size(&d->order);
+        from += STATE_HEAD + place;
         for (size_t i = 0; i < d->config.n_sources; i++)
                 for (size_t k = 0; k < STATE_COUNTS; k++, from += 8) {
                         *counts_field(d->counts + i, k) += read_u64(from);
@@ -48,15 +53,14 @@ int data_restore_block(struct data *d, uint64_t index, const void *state, size_t
         struct block *b, *behind;
         int r;
 
-        if (state_size != order_place_size(&d->order) || over_size != sizeof(b->gone) ||
-            index >= TASK_SPLIT_OFF / BLOCK_TASKS)
+        if (over_size != sizeof(b->gone) || index >= TASK_SPLIT_OFF / BLOCK_TASKS)
                 return -EUCLEAN;
         behind = d->blocks ? d->blocks->prev : NULL; /* mostly: they come in their order */
         while (behind && behind->index > index)
                 behind = behind == d->blocks ? NULL : behind->prev;
         if (behind && behind->index == index)
                 return -EEXIST;
-        r = blocks_add(d, index, &b);
+        r = blocks_add(d, index, state, state_size, &b);
         if (r < 0)
                 return r;
         DL_DELETE(d->blocks, b);
@@ -64,7 +68,6 @@ int data_restore_block(struct data *d, uint64_t index, const void *state, size_t
                 DL_APPEND_ELEM(d->blocks, behind, b);
         else
                 DL_PREPEND(d->blocks, b);
-        memcpy(b->place, state, state_size);
         memcpy(b->gone, over, over_size);
         for (size_t i = 0; i < sizeof(b->gone); i++)
                 b->n_gone += (uint32_t)__builtin_popcount(b->gone[i]);
@@ -115,14 +118,9 @@ static int plan_again(struct data *d, struct block *b, uint64_t *plain) {
 
         if (first >= d->n_planned)
                 return -EUCLEAN;
-        r = order_place_read(&d->order, b->place, order_place_size(&d->order), first);
-        for (uint64_t n = MIN(d->n_planned - first, (uint64_t)BLOCK_TASKS); r >= 0 && b->n_planned < n;) {
-                struct planned *p = b->plan + b->n_planned;
-                if (order_next(&d->order, &p->source, &p->number, &p->epoch) != ORDER_TASK)
-                        return -EUCLEAN;
-                plain[p->source] += !block_is_gone(b, b->n_planned);
-                b->n_planned++;
-        }
+        r = block_replay(d, b, (uint32_t)MIN(d->n_planned - first, (uint64_t)BLOCK_TASKS));
+        for (uint32_t i = 0; r >= 0 && i < b->n_planned; i++)
+                plain[b->plan[i].source] += !block_is_gone(b, i);
         for (uint32_t i = b->n_planned; r >= 0 && i < BLOCK_TASKS; i++)
                 if (block_is_gone(b, i))
                         return -EUCLEAN;
@@ -156,7 +154,6 @@ static int check_rows(struct data *d) {
 
 int restore_check(struct data *d) {
         _cleanup_free_ uint64_t *plain = calloc(d->config.n_sources + 1, sizeof(*plain));
-        size_t size = order_place_size(&d->order);
         const uint8_t *place = d->state + STATE_HEAD;
         struct block *b;
         int r = 0;
@@ -174,13 +171,15 @@ int restore_check(struct data *d) {
         b = d->blocks ? d->blocks->prev : NULL;
         if (d->n_planned % BLOCK_TASKS != 0 && (!b || b->index != d->n_planned / BLOCK_TASKS))
                 return -EUCLEAN;
-        r = order_place_read(&d->order, place, size, d->n_planned);
+        r = order_place_read(&d->order, place,
+                             order_place_length(&d->order, place, d->state_size - STATE_HEAD), d->n_planned);
         if (r >= 0)
                 r = check_rows(d);
         if (r >= 0)
                 r = check_counts(d, plain);
         if (r < 0)
                 return r;
+        d->n_touched = d->n_planned;
         d->making = d->blocks;
         if (!d->loaded)
                 d->n_flushed = d->n_durable = d->n_planned;

@@ -6,6 +6,11 @@
 #include "masterd/node/node.h"
 #include "masterd/store/store.h"
 
+/* ---- feeding-scan.c */
+
+/* The source is listed no further, and counts as listed to its end. */
+void feeding_scan_over(struct manager *m, struct job *j, uint32_t source);
+
 /* ---- feeding-flush.c: to disk, and rows of files back from there */
 
 /* Writes what has changed; when it is on disk, feeding_run(). To be called before what an agent is told to

@@ -64,6 +64,19 @@ void feeding_stop(struct manager *m, struct job *j) {
         }
 }
 
+void feeding_scan_over(struct manager *m, struct job *j, uint32_t source) {
+        struct source *s = j->data->sources + source;
+
+        s->retry = sd_event_source_disable_unref(s->retry);
+        stop_scan(m, j, source);
+        if (s->scanned)
+                return;
+        s->scanned = true;
+        (void)text_set(&s->waiting_for, NULL);
+        data_scanned(j->data->data, source);
+        feeding_put_source(m, j, source);
+}
+
 static int on_scan_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         struct job *j = userdata;
 

@@ -76,6 +76,11 @@ static void reason(struct job *j, const struct executor *e, uint64_t now, char *
                         buf, size,
                         "which task is next is known when more of the sources has been listed (order shuffle "
                         "needs all of it)");
+        else if (hold == DATA_HELD_PAUSED)
+                snprintf(buf, size,
+                         "what is left is of data sources that are paused: 'primusctl data resume %" PRIu32
+                         " SOURCE' lets one go on",
+                         j->number);
         else if (hold == DATA_HELD_REST)
                 snprintf(buf, size, "what is pending had nothing to read and rests for a moment");
         else if (!link_bus(e->node))
@@ -114,6 +119,7 @@ uint64_t feeding_look_for_starved(struct manager *m, struct job *j, uint64_t now
         struct job_data *d = j->data;
         struct data_totals n;
         struct waiting w = {};
+        enum data_hold hold;
         uint64_t since;
         char why[600], more[64];
 
@@ -127,8 +133,10 @@ uint64_t feeding_look_for_starved(struct manager *m, struct job *j, uint64_t now
                 return d->starved_look;
         d->starved_look = now + LOOK_APART;
         data_totals(d->data, &n);
-        /* A stream that has nothing rests for a moment: those who wait for it miss nothing. */
-        if (n.pending == 0 || data_hold(d->data, now) == DATA_HELD_REST)
+        /* A stream that has nothing rests for a moment: those who wait for it miss nothing. And who pauses a
+         * source knows that they wait. */
+        hold = data_hold(d->data, now);
+        if (n.pending == 0 || hold == DATA_HELD_REST || hold == DATA_HELD_PAUSED)
                 d->pending_since = 0;
         else if (d->pending_since == 0)
                 d->pending_since = now;

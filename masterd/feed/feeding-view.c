@@ -69,8 +69,9 @@ int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_vi
                 .scanned = s->scanned,
                 .waiting_for = s->waiting_for ? s->waiting_for : "",
         };
-        if (job_state_ended(j->state))
+        if (job_state_ended(j->state) || !d->data)
                 return 0;
+        data_steering(d->data, source, &ret->steering);
         rate_of(s, &n, now_boot(), &ret->rate, &ret->record_rate);
         if (s->scanned && n.bytes > n.acked && ret->rate > 0) {
                 left = (double)(n.bytes - n.acked) / ret->rate * USEC_PER_SEC;

@@ -99,6 +99,19 @@ int feeding_retry(struct manager *m, struct job *j, uint64_t task, uint64_t *ret
 /* Counts a task as done without its being read (further): failed, pending or leased; task 0: all that have
  * failed. Returns the same. */
 int feeding_skip(struct manager *m, struct job *j, uint64_t task, uint64_t *ret_changed);
+/* Steers a source of a job that is not over. What executors have of it they read to its end. 0; -ENODATA: the
+ * job has no data, or all of it is through; -ENOENT: no such source; as data_steer(). */
+enum feeding_source_state {
+        FEEDING_SOURCE_AS_IT_IS,
+        FEEDING_SOURCE_RUNNING,
+        FEEDING_SOURCE_PAUSED,
+        FEEDING_SOURCE_REMOVED, /* for ever */
+};
+struct feeding_steering {
+        enum feeding_source_state state;
+        uint32_t weight; /* 0: as it is; at most DATA_WEIGHT_MAX */
+};
+int feeding_steer(struct manager *m, struct job *j, const char *name, const struct feeding_steering *how);
 /* Asks all feeders for what they know; done (from the loop, never before this returns) says whether all have
  * answered within the time. It is called once in any case: at the latest, with false, when the job leaves
  * memory. -ENODATA; -ENOMEM. */
@@ -116,7 +129,8 @@ struct feeding_source_view {
         double rate, record_rate; /* bytes (messages of Kafka) and records a second, over the last 30 s */
         uint64_t eta_usec;        /* UINT64_MAX: not known */
         bool scanned;
-        const char *waiting_for; /* "" = nothing; borrowed */
+        const char *waiting_for;       /* "" = nothing; borrowed */
+        struct data_steering steering; /* of a job that is over: nothing */
 };
 /* -ENODATA: no such source. */
 int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_view *ret);

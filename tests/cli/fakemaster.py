@@ -426,6 +426,12 @@ class FakeMaster:
     def do_SkipTask(self, job, task):
         return self.change(job, "skip", task)
 
+    def do_SteerSource(self, job, source, changes):
+        if source not in ("logs", "clicks"):
+            raise Refuse("org.primus.Error.NotFound", f"Job {job.number} has no data source '{source}'")
+        job.changed.append((source, *next((k, v[1]) for k, v in changes.items())))
+        return "", ()
+
     def do_CreateSavepoint(self, job, name, options):
         name = name or f"{job.number}-{len(self.savepoints) + 1}"
         if any(row[0] == name for row, _ in self.savepoints):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* primusctl data: the tasks of a job that are not done, and what a person may do with them. */
+/* primusctl data: the tasks of a job that are not done, its sources, and what a person may do with them. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@
 #define PAGE 1000u
 #define LIMIT_DEFAULT 1000u
 #define LIMIT_NONE UINT64_MAX
+#define WEIGHT_MAX 1000000u
 
 struct data_options {
         bool failed;
@@ -266,6 +267,63 @@ static int change_tasks(struct cli *c, const struct verb *v, const struct data_o
         return worst ?: c->json ? r : CLI_OK;
 }
 
+/* ---- sources ---- */
+
+static const struct source_verb {
+        const char *name, *state, *done; /* state NULL: a weight */
+} source_verbs[] = {
+        { "pause", "paused", "is paused: no more of it is given out" },
+        { "resume", "running", "goes on" },
+        { "remove", "removed", "is removed: what nobody has begun of it is no part of the job any more" },
+        { "weight", NULL, NULL },
+};
+
+static int steer_source(struct cli *c, const struct source_verb *v, const struct job_ref *job,
+                        const char *source, uint32_t weight) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = cli_job_call(c, job, "SteerSource", &m);
+
+        if (r)
+                return r;
+        r = v->state ? sd_bus_message_append(m, "sa{sv}", source, 1, "state", "s", v->state)
+                     : sd_bus_message_append(m, "sa{sv}", source, 1, "weight", "u", weight);
+        if (r < 0)
+                return cli_oom(c);
+        r = cli_call(c, m, job, &reply);
+        if (r || c->json)
+                return r;
+        if (v->state)
+                printf("Data source %s %s\n", source, v->done);
+        else
+                printf("Data source %s has weight %" PRIu32 "\n", source, weight);
+        return 0;
+}
+
+static int steer_sources(struct cli *c, const struct source_verb *v, char **args, size_t n) {
+        struct job_ref job;
+        uint64_t weight = 0;
+        int r, worst = CLI_OK;
+
+        if (n < 2 || (!v->state && n != 3))
+                return cli_usage(c,
+                                 v->state ? "data %s: which job and sources? JOB SOURCE..."
+                                          : "data %s: which job, source and weight? JOB SOURCE WEIGHT",
+                                 v->name);
+        if (!v->state && parse_u64(args[2], 1, WEIGHT_MAX, &weight) < 0)
+                return cli_usage(c, "data weight: a whole number from 1 to %u is expected, not '%s'",
+                                 WEIGHT_MAX, args[2]);
+        r = cli_job(c, args[0], &job);
+        if (r)
+                return r;
+        for (size_t i = 1; i < (v->state ? n : 2); i++) {
+                r = steer_source(c, v, &job, args[i], (uint32_t)weight);
+                if (r == CLI_UNREACHABLE)
+                        return r;
+                worst = r ?: worst;
+        }
+        return worst;
+}
+
 static int data_run(struct cli *c, void *options, char **args, size_t n) {
         static const char *const states[] = { "PENDING", "LEASED", "FAILED" };
         struct data_options *o = options;
@@ -275,8 +333,15 @@ static int data_run(struct cli *c, void *options, char **args, size_t n) {
                 if (strcmp(args[0], verbs[i].name) == 0)
                         return o->state ? cli_usage(c, "data %s takes no --state", args[0])
                                         : change_tasks(c, &verbs[i], o, args + 1, n - 1);
+        for (size_t i = 0; n > 0 && i < ELEMENTSOF(source_verbs); i++)
+                if (strcmp(args[0], source_verbs[i].name) == 0)
+                        return o->state || o->failed
+                                       ? cli_usage(c, "data %s takes no --state and no --failed", args[0])
+                                       : steer_sources(c, &source_verbs[i], args + 1, n - 1);
         if (n > 1)
-                return cli_usage(c, "there is no 'data %s'; there are retry and skip", args[0]);
+                return cli_usage(
+                        c, "there is no 'data %s'; there are retry, skip, pause, resume, remove and weight",
+                        args[0]);
         for (size_t i = 0; i < ELEMENTSOF(states); i++)
                 known |= o->state && strcmp(o->state, states[i]) == 0;
         if (!known)
@@ -308,13 +373,17 @@ static const struct cli_option data_options[] = {
 
 const struct command data_command = {
         .name = "data",
-        .arguments = "[--failed] [--state=STATE] [--limit=N] [JOB] | retry|skip JOB TASK...|--failed",
-        .help = "List the tasks of a job's data, try failed ones again, or skip some",
+        .arguments = "[--failed] [--state=STATE] [--limit=N] [JOB] | retry|skip JOB TASK...|--failed | "
+                     "pause|resume|remove JOB SOURCE... | weight JOB SOURCE N",
+        .help = "List the tasks of a job's data, try failed ones again, skip some, or steer its sources",
         .details = "Tasks that are done are not listed, nor those that nobody has come near yet: 'primusctl "
                    "status' counts them.\n"
                    "TASK is a number of the list; one with an 's' was split off from a slow one.\n"
                    "retry: a failed task is tried again from where it was acknowledged, with a new budget.\n"
-                   "skip: a task counts as done without being read (further).",
+                   "skip: a task counts as done without being read (further).\n"
+                   "pause: no more of a source is given out, until resume; what executors have they finish.\n"
+                   "remove: what nobody has begun of a source is no part of the job any more.\n"
+                   "weight: the share of the turns that a source has, beside those of the others.",
         .options = data_options,
         .options_size = sizeof(struct data_options),
         .max = SIZE_MAX,

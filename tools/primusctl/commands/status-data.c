@@ -51,6 +51,10 @@ static const char *source_note(const json_t *data, const json_t *source, bool en
 
         if (ended)
                 return "";
+        if (json_get_flag(source, "removed"))
+                return "removed";
+        if (json_get_flag(source, "paused"))
+                return "paused";
         if (*waiting_for) {
                 snprintf(buf, size, "waiting for %s", waiting_for);
                 return buf;
@@ -92,8 +96,10 @@ static void show_source(struct table *t, const json_t *data, const json_t *s, bo
                           ? "-"
                           : format_duration(json_get_number(s, "etaUsec") / USEC_PER_SEC * USEC_PER_SEC, left,
                                             sizeof(left)));
-        table_set(t, 9, !ended && *json_get_text(s, "waitingFor") ? COLOR_YELLOW : COLOR_DIM, "%s",
-                  source_note(data, s, ended, note, sizeof(note)));
+        table_set(t, 9,
+                  !ended && (*json_get_text(s, "waitingFor") || json_get_flag(s, "paused")) ? COLOR_YELLOW
+                                                                                            : COLOR_DIM,
+                  "%s", source_note(data, s, ended, note, sizeof(note)));
 }
 
 static int print_sources(const struct cli *c, const json_t *data, bool ended) {

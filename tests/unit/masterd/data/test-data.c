@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The data of a job at random: listed, granted, reported, lost and found, for several seeds, beside the truth
  * that data-world.c keeps. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include <utlist.h>
 
 #include "masterd/data/permute.h"
-#include "tests/kit/data-world.h"
+#include "tests/kit/data-chaos.h"
 
 static const uint32_t weights[] = { 1, 3, 2 };
 
@@ -40,118 +41,6 @@ static const struct data_config configs[] = {
 };
 #define N_CONFIGS (sizeof(configs) / sizeof(*configs))
 
-struct chaos {
-        unsigned restart, die, fail, trim, skip; /* one step in so many; 0: never */
-};
-
-static struct held *some_held(struct world *w, size_t *ret_holder) {
-        struct held *h, *found = NULL;
-        uint64_t n = 0;
-
-        for (size_t i = 0; i < w->n_holders; i++)
-                DL_FOREACH (w->holders[i].held, h)
-                        if (!h->done && world_random(w, ++n) == 0) {
-                                found = h;
-                                *ret_holder = i;
-                        }
-        return found;
-}
-
-static bool dice(struct world *w, unsigned one_in) {
-        return one_in > 0 && world_random(w, one_in) == 0;
-}
-
-static void step(struct world *w, const struct chaos *c, bool exact) {
-        size_t holder = world_random(w, w->n_holders);
-        struct held *h;
-
-        switch (world_random(w, 8)) {
-        case 0:
-                world_list(w, (uint32_t)world_random(w, w->config.n_sources), world_random(w, 40));
-                return;
-        case 1:
-                (void)world_prepare(w, (uint32_t)world_random(w, 200));
-                return;
-        case 2:
-                if (data_urgent(w->d) || world_random(w, 3) == 0)
-                        world_flush(w);
-                return;
-        case 3:
-                world_durable(w, world_random(w, 4));
-                return;
-        case 4 ... 5:
-                (void)world_lease(w, holder);
-                return;
-        default:
-                if (!(h = some_held(w, &holder)))
-                        return;
-                enum task_state state = dice(w, c->fail)          ? TASK_FAILED
-                                        : dice(w, 20)             ? TASK_RETURNED
-                                        : world_random(w, 3) == 0 ? TASK_DONE
-                                                                  : TASK_RUNNING;
-                world_progress(w, holder, h, world_random(w, 40), state);
-                if (exact && state == TASK_RETURNED) /* nobody is left who knows */
-                        world_sync(w);
-        }
-}
-
-static void trim(struct world *w) {
-        size_t holder;
-        uint64_t end;
-        struct held *h = some_held(w, &holder);
-        struct task *t;
-
-        if (world_random(w, 2) == 0 && (t = data_slowest(w->d, w->now, 4, &end)))
-                for (size_t i = 0; i < w->n_holders; i++) {
-                        DL_FOREACH (w->holders[i].held, h)
-                                if (h->id == t->id)
-                                        break;
-                        if (h) {
-                                assert_true(end >= h->acked && end < h->end);
-                                world_trim(w, i, h, end);
-                                return;
-                        }
-                }
-        if (h && data_task(w->d, h->id)->end != TASK_TO_END)
-                world_trim(w, holder, h, h->acked + world_random(w, 20));
-}
-
-/* The truth cannot know which bytes of a task that is skipped count. */
-static void skip_or_retry(struct world *w) {
-        struct data_totals totals;
-        struct task *t = data_next_task(w->d, world_random(w, 300));
-
-        data_totals(w->d, &totals);
-        if (t && t->place == TASK_GAVE_UP)
-                assert_int_equal(data_retry(w->d, t), 0);
-        else if (t && t->place == TASK_PENDING && world_random(w, 4) == 0) {
-                data_skip(w->d, t, NULL);
-                w->n_skipped++;
-                world_sync(w);
-        }
-}
-
-static void run(struct world *w, const struct chaos *c, unsigned steps, bool exact) {
-        for (unsigned i = 0; i < steps; i++) {
-                step(w, c, exact);
-                if (dice(w, c->restart))
-                        world_restart(w);
-                if (dice(w, c->die)) {
-                        world_die(w, world_random(w, w->n_holders));
-                        if (exact)
-                                world_sync(w);
-                }
-                if (dice(w, c->trim))
-                        trim(w);
-                if (dice(w, c->skip))
-                        skip_or_retry(w);
-                if (i % 64 == 0)
-                        world_check_totals(w, exact);
-        }
-        world_finish(w);
-        world_check_totals(w, exact);
-}
-
 /* Nothing is lost with masterd alone: its executors know. */
 static void test_exactly_once(void **state) {
         for (uint64_t seed = 1; seed <= 3; seed++)
@@ -159,7 +48,7 @@ static void test_exactly_once(void **state) {
                         struct world w;
                         struct data_totals totals;
                         world_new(&w, seed, configs + i, 60, 4, 1 + seed);
-                        run(&w, &(struct chaos){ .restart = 200, .trim = 30 }, 2500, true);
+                        world_run(&w, &(struct world_chaos){ .restart = 200, .trim = 30 }, 2500, true);
                         world_check_all_read(&w, true);
                         data_totals(w.d, &totals);
                         assert_int_equal(totals.done, totals.tasks);
@@ -172,7 +61,7 @@ static void test_executors_die(void **state) {
                 for (size_t i = 0; i < N_CONFIGS; i++) {
                         struct world w;
                         world_new(&w, seed, configs + i, 60, 3, 5);
-                        run(&w, &(struct chaos){ .die = 40, .trim = 40 }, 3000, true);
+                        world_run(&w, &(struct world_chaos){ .die = 40, .trim = 40 }, 3000, true);
                         world_check_all_read(&w, true);
                         world_free(&w);
                 }
@@ -183,7 +72,8 @@ static void test_everything_breaks(void **state) {
                 for (size_t i = 0; i + 1 < N_CONFIGS; i++) {
                         struct world w;
                         world_new(&w, seed, configs + i, 60, 3, 7);
-                        run(&w, &(struct chaos){ .restart = 150, .die = 40, .trim = 40 }, 2500, false);
+                        world_run(&w, &(struct world_chaos){ .restart = 150, .die = 40, .trim = 40 }, 2500,
+                                  false);
                         world_check_all_read(&w, false);
                         world_free(&w);
                 }
@@ -195,8 +85,9 @@ static void test_tasks_fail(void **state) {
                         struct world w;
                         struct data_totals totals;
                         world_new(&w, seed, configs + i, 60, 3, 7);
-                        run(&w, &(struct chaos){ .restart = 150, .fail = 6, .skip = 20, .trim = 50 }, 2500,
-                            false);
+                        world_run(&w,
+                                  &(struct world_chaos){ .restart = 150, .fail = 6, .skip = 20, .trim = 50 },
+                                  2500, false);
                         data_totals(w.d, &totals);
                         assert_int_equal(totals.done + totals.failed + totals.skipped, totals.tasks);
                         world_restart(&w);
@@ -211,14 +102,14 @@ static void test_same_order(void **state) {
 
         for (size_t i = 0; i < N_CONFIGS; i++) {
                 struct world first, w;
-                struct chaos none = {};
+                struct world_chaos none = {};
                 world_new(&first, 99, configs + i, 80, 4, holders[0]);
-                run(&first, &none, 2000, true);
+                world_run(&first, &none, 2000, true);
                 for (size_t k = 1; k < 4; k++) {
-                        struct chaos c = { .restart = k == 3 ? 60 : 0, .die = k == 3 ? 50 : 0 };
+                        struct world_chaos c = { .restart = k == 3 ? 60 : 0, .die = k == 3 ? 50 : 0 };
                         world_new(&w, 99, configs + i, 80, 4, holders[k]);
                         w.random = 1000 + k;
-                        run(&w, &c, 3000, false);
+                        world_run(&w, &c, 3000, false);
                         assert_int_equal(w.n_meanings, first.n_meanings);
                         for (size_t m = 0; m < w.n_meanings; m++)
                                 assert_memory_equal(w.meanings + m, first.meanings + m, sizeof(*w.meanings));
