@@ -24,10 +24,10 @@ static int plan_new(struct data *d, struct block *b) {
 
 int blocks_add(struct data *d, uint64_t index, const uint8_t *state, size_t size, struct block **ret) {
         size_t place = state ? order_place_length(&d->order, state, size) : size;
+        size_t step = BLOCK_STEP_HEAD + order_place_max(&d->order);
         struct block *b;
 
-        if (place == 0 || (size - place) % BLOCK_STEP_SIZE != 0 ||
-            (size - place) / BLOCK_STEP_SIZE > BLOCK_STEPS_MAX)
+        if (place == 0 || (size - place) % step != 0 || (size - place) / step > BLOCK_STEPS_MAX)
                 return -EUCLEAN;
         b = calloc(1, sizeof(*b));
         if (!b)
@@ -144,17 +144,15 @@ static void write_u32(uint8_t *to, uint32_t value) {
         memcpy(to, &value, sizeof(value));
 }
 
-/* Those of the steps from *at on that come before its n-th task. */
-static int steps_apply(struct data *d, const struct block *b, uint32_t n, size_t *at) {
-        for (; *at < b->state_size && read_u32(b->state + *at) == n; *at += BLOCK_STEP_SIZE) {
-                struct order_step step = { .source = read_u32(b->state + *at + 4),
-                                           .weight = read_u32(b->state + *at + 8),
-                                           .flags = read_u32(b->state + *at + 12) };
-                if (step.source >= d->config.n_sources || (step.flags & ~(ORDER_PAUSED | ORDER_REMOVED)))
-                        return -EUCLEAN;
-                order_steer(&d->order, &step);
-        }
-        return 0;
+/* Goes to where the step at *at leads, if that comes before the block's n-th task. */
+static int step_apply(struct data *d, const struct block *b, uint32_t n, size_t *at) {
+        size_t place = *at + BLOCK_STEP_HEAD, length;
+
+        if (*at >= b->state_size || read_u32(b->state + *at) != n)
+                return 0;
+        length = order_place_length(&d->order, b->state + place, b->state_size - place);
+        *at = place + length;
+        return order_place_read(&d->order, b->state + place, length, b->index * BLOCK_TASKS + n);
 }
 
 int block_replay(struct data *d, struct block *b, uint32_t n) {
@@ -163,7 +161,7 @@ int block_replay(struct data *d, struct block *b, uint32_t n) {
 
         for (b->n_planned = 0; r >= 0; b->n_planned++) {
                 struct planned *p = b->plan + b->n_planned;
-                r = steps_apply(d, b, b->n_planned, &at);
+                r = step_apply(d, b, b->n_planned, &at);
                 if (r < 0 || b->n_planned == n)
                         break;
                 if (order_next(&d->order, &p->source, &p->number, &p->epoch) != ORDER_TASK)
@@ -172,56 +170,40 @@ int block_replay(struct data *d, struct block *b, uint32_t n) {
         return r < 0 || at != b->state_size ? -EUCLEAN : 0;
 }
 
-/* The step that the block has of the source at its end, or NULL. Steps without a task between them are one.
- */
-static uint8_t *last_step(const struct block *b, uint32_t source) {
-        for (size_t at = b->state_size; at > b->place_size; at -= BLOCK_STEP_SIZE) {
-                uint8_t *step = b->state + at - BLOCK_STEP_SIZE;
-                if (read_u32(step) != b->n_planned)
-                        break;
-                if (read_u32(step + 4) == source)
-                        return step;
-        }
-        return NULL;
-}
+/* Steps without a task between them are one. -EBUSY, -ENOMEM: there is no room for another one. */
+static int step_room(struct data *d, struct block *b) {
+        size_t size = BLOCK_STEP_HEAD + order_place_max(&d->order);
+        uint8_t *state;
 
-/* Room for one more step, or the one that it replaces. */
-static int step_room(struct data *d, struct block *b, uint32_t source, uint8_t **ret) {
-        uint8_t *step = last_step(b, source), *state;
-
-        if (!step) {
-                if (b->state_size - b->place_size >= (size_t)BLOCK_STEPS_MAX * BLOCK_STEP_SIZE)
-                        return -EBUSY;
-                state = realloc(b->state, b->state_size + BLOCK_STEP_SIZE);
-                if (!state)
-                        return -ENOMEM;
-                b->state = state;
-                step = state + b->state_size;
-                memset(step, 0, BLOCK_STEP_SIZE);
-                b->state_size += BLOCK_STEP_SIZE;
-                d->blocks_memory += BLOCK_STEP_SIZE;
-        }
-        *ret = step;
+        if (b->state_size >= b->place_size + size &&
+            read_u32(b->state + b->state_size - size) == b->n_planned)
+                return 0;
+        if (b->state_size - b->place_size >= BLOCK_STEPS_MAX * size)
+                return -EBUSY;
+        state = realloc(b->state, b->state_size + size);
+        if (!state)
+                return -ENOMEM;
+        b->state = state;
+        b->state_size += size;
+        d->blocks_memory += size;
         return 0;
 }
 
 int blocks_step(struct data *d, const struct order_step *step) {
         struct block *b = last_block(d);
+        bool within = b && b->n_planned < BLOCK_TASKS;
+        int r = within ? step_room(d, b) : 0;
         uint8_t *to;
-        int r;
 
-        if (b && b->n_planned < BLOCK_TASKS) {
-                r = step_room(d, b, step->source, &to);
-                if (r < 0)
-                        return r;
-                write_u32(to, b->n_planned);
-                write_u32(to + 4, step->source);
-                if (step->weight > 0)
-                        write_u32(to + 8, step->weight);
-                write_u32(to + 12, step->flags);
-                b->dirty = true;
-        }
+        if (r < 0)
+                return r;
         order_steer(&d->order, step);
+        if (!within)
+                return 0;
+        to = b->state + b->state_size - BLOCK_STEP_HEAD - order_place_size(&d->order);
+        write_u32(to, b->n_planned);
+        order_place_write(&d->order, to + BLOCK_STEP_HEAD);
+        b->dirty = true;
         return 0;
 }
 

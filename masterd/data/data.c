@@ -91,8 +91,10 @@ struct data *data_free(struct data *d) {
 int data_add(struct data *d, uint32_t source, const struct data_file *f) {
         int r = listing_add(&d->listing, source, f);
 
-        if (r >= 0)
-                order_listed(&d->order, source);
+        if (r < 0)
+                return r;
+        d->late = d->late || f->batch == UINT64_MAX;
+        order_listed(&d->order, source);
         return r;
 }
 

@@ -41,10 +41,10 @@ struct planned {
 };
 
 /* BLOCK_TASKS tasks that follow each other in the order. Its state, as it is on disk: the place of the order
- * at its beginning, and the steps with which people steered it within, each {u32 of its tasks before the
- * step, source, weight, flags}, in their order. */
-#define BLOCK_STEP_SIZE 16u
-#define BLOCK_STEPS_MAX 1024u
+ * at its beginning, and each step with which people steered it within: {u32 of its tasks before the step,
+ * place that the order has behind it}, in their order. */
+#define BLOCK_STEP_HEAD 4u
+#define BLOCK_STEPS_MAX 256u
 struct block {
         uint64_t index;
         uint8_t *state;
@@ -86,6 +86,7 @@ struct data {
         uint64_t mark;      /* of the last flush */
         uint32_t n_pending; /* in QUEUE and FRESH */
         bool urgent, state_dirty;
+        bool late; /* a topic has brought more: where the order came by before cannot be told any more */
         bool has_state, restoring, checked, loaded; /* loaded: from a savepoint, so nothing is on disk */
         uint8_t *state;                             /* its record, with room for any */
         size_t state_size;
@@ -127,7 +128,8 @@ bool block_is_gone(const struct block *b, uint64_t number);
 int block_replay(struct data *d, struct block *b, uint32_t n);
 /* The order is another one from its next task on. -EBUSY: too many steps in one block; -ENOMEM. */
 int blocks_step(struct data *d, const struct order_step *step);
-/* Plans only the first n tasks: those behind were granted to nobody. 0; -ENOMEM, and nothing was changed. */
+/* Plans only the first n tasks: those behind were granted to nobody. Not when anything came late. 0; -ENOMEM,
+ * and nothing was changed. */
 int blocks_cut(struct data *d, uint64_t n);
 uint64_t blocks_made(const struct data *d); /* number of the next task to make */
 bool data_all_made(const struct data *d);   /* of all epochs, and the listing is complete */

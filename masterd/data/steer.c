@@ -40,7 +40,7 @@ int data_steer(struct data *d, uint32_t source, const struct data_steering *how)
                 return -ESTALE;
         if (s->flags == flags && (how->weight == 0 || how->weight == s->weight))
                 return 0;
-        r = blocks_cut(d, d->n_touched);
+        r = d->late ? 0 : blocks_cut(d, d->n_touched);
         r = r < 0 ? r : blocks_step(d, &step);
         if (r < 0)
                 return r;
