@@ -247,7 +247,9 @@ class Cluster:
 
     def journal(self, node, unit=None, lines=40):
         match = ["-u", unit] if unit else []
-        return self.run(node, "journalctl", "--no-pager", "-q", "-o", "short-monotonic", "-n", str(lines), *match).stdout
+        # What was written by now: journald reads it a moment after whoever wrote it may have ended.
+        return self.run(node, "sh", "-c", 'journalctl --sync; exec journalctl "$@"', "sh", "--no-pager", "-q", "-o", "short-monotonic", "-n",
+                        str(lines), *match).stdout
 
     def leader(self, node):
         """PID, on the build machine, of the host's PID 1; None when the host is down."""
