@@ -373,12 +373,12 @@ static const struct cli_option data_options[] = {
 
 const struct command data_command = {
         .name = "data",
-        .arguments = "[--failed] [--state=STATE] [--limit=N] [JOB] | retry|skip JOB TASK...|--failed | "
-                     "pause|resume|remove JOB SOURCE... | weight JOB SOURCE N",
+        .arguments = "[--failed] [--state=STATE] [--limit=N] [JOB] | VERB JOB TASK...|--failed|SOURCE...",
         .help = "List the tasks of a job's data, try failed ones again, skip some, or steer its sources",
         .details = "Tasks that are done are not listed, nor those that nobody has come near yet: 'primusctl "
                    "status' counts them.\n"
                    "TASK is a number of the list; one with an 's' was split off from a slow one.\n"
+                   "VERB: retry or skip tasks; pause, resume or remove sources, or weight JOB SOURCE N.\n"
                    "retry: a failed task is tried again from where it was acknowledged, with a new budget.\n"
                    "skip: a task counts as done without being read (further).\n"
                    "pause: no more of a source is given out, until resume; what executors have they finish.\n"
