@@ -317,7 +317,7 @@ static void read_file_source(struct reader *r, json_t *input, uint64_t split, st
         take_u32(r, spec, "rewindSkipNum", 0, INT32_MAX, &s->rewind_skip);
         s->split = split;
         take_u64(r, spec, "split", 0, SPLIT_MAX, &s->split);
-        take_u32(r, spec, "weight", 0, 1000000, &s->weight);
+        take_u32(r, spec, "weight", 0, INPUT_WEIGHT_MAX, &s->weight);
         s->compression = (enum compression)take_word(r, spec, "compression", compression_names,
                                                      _COMPRESSION_MAX, COMPRESSION_AUTO);
         s3 = take_object(r, spec, "s3");
@@ -343,7 +343,7 @@ static void read_topic(struct reader *r, json_t *topic, enum kafka_message_type 
         take_text(r, topic, "topic", NAME_BYTES_MAX, &s->topic);
         take_text(r, topic, "consumerGroup", NAME_BYTES_MAX, &s->group);
         take_map(r, topic, "config", PROPERTIES_MAX, &s->config);
-        take_u32(r, topic, "weight", 0, 1000000, &s->weight);
+        take_u32(r, topic, "weight", 0, INPUT_WEIGHT_MAX, &s->weight);
         s->start = (enum kafka_start)take_word(r, topic, "kafkaStartUpMode", kafka_start_names,
                                                _KAFKA_START_MAX, KAFKA_GROUP_OFFSETS);
         take_u64(r, topic, "startUpTimestamp", 0, INT64_MAX, &timestamp);

@@ -12,6 +12,7 @@
 
 #define INPUT_FILE "input.json" /* name of the secret that carries it */
 #define INPUT_SOURCES_MAX 1024u
+#define INPUT_WEIGHT_MAX 1000000u   /* of a source */
 #define INPUT_TEXT_MAX (4u << 20)   /* bytes of the file */
 #define INPUT_RECORD_MAX (1u << 30) /* upper bound of maxRecord */
 

@@ -312,10 +312,10 @@ static int read_source_weight(sd_bus_message *call, const char *key, void *targe
 
         if (r < 0)
                 return r;
-        if (how->weight >= 1 && how->weight <= DATA_WEIGHT_MAX)
+        if (how->weight >= 1 && how->weight <= INPUT_WEIGHT_MAX)
                 return 0;
         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                 "weight: 1 to %u is expected, not %" PRIu32, DATA_WEIGHT_MAX, how->weight);
+                                 "weight: 1 to %u is expected, not %" PRIu32, INPUT_WEIGHT_MAX, how->weight);
 }
 
 static const struct call_option source_changes[] = {

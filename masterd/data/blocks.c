@@ -2,7 +2,6 @@
 /* Making tasks, a block of the order at a time: planned (which task of which source), then made one by one as
  * the rows of their files come. A block is kept until all of its tasks are over or have rows of their own. */
 #include <assert.h>
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <utlist.h>
 
 #include "lib/base/cleanup.h"
+#include "masterd/data/bytes.h"
 #include "masterd/data/internal.h"
 
 #define SOON 128u /* tasks whose rows are wanted at once; less than half of ROW_GROUPS_MAX */
@@ -59,24 +59,15 @@ static void plan_free(struct data *d, struct block *b) {
         b->plan = NULL;
 }
 
-static void block_free(struct data *d, struct block *b) {
+void blocks_free(struct data *d, struct block **list, struct block *b) {
+        if (d->making == b)
+                d->making = b->next;
+        DL_DELETE(*list, b);
         plan_free(d, b);
         d->n_blocks--;
         d->blocks_memory -= b->state_size;
         free(b->state);
         free(b);
-}
-
-void blocks_free(struct data *d, struct block *b) {
-        if (d->making == b)
-                d->making = b->next;
-        DL_DELETE(d->blocks, b);
-        block_free(d, b);
-}
-
-void blocks_free_dropped(struct data *d, struct block *b) {
-        DL_DELETE(d->dropped, b);
-        block_free(d, b);
 }
 
 static struct block *last_block(const struct data *d) {
@@ -122,7 +113,7 @@ int blocks_plan(struct data *d, enum order_result *ret) {
                 d->state_dirty = true;
         }
         if (b->n_planned == 0) {
-                blocks_free(d, b);
+                blocks_free(d, &d->blocks, b);
                 return 0;
         }
         if (!d->making && b->n_made < b->n_planned)
@@ -132,23 +123,11 @@ int blocks_plan(struct data *d, enum order_result *ret) {
 
 /* ---- steered ---- */
 
-static uint32_t read_u32(const uint8_t *from) {
-        uint32_t value;
-
-        memcpy(&value, from, sizeof(value));
-        return le32toh(value);
-}
-
-static void write_u32(uint8_t *to, uint32_t value) {
-        value = htole32(value);
-        memcpy(to, &value, sizeof(value));
-}
-
 /* Goes to where the step at *at leads, if that comes before the block's n-th task. */
 static int step_apply(struct data *d, const struct block *b, uint32_t n, size_t *at) {
         size_t place = *at + BLOCK_STEP_HEAD, length;
 
-        if (*at >= b->state_size || read_u32(b->state + *at) != n)
+        if (*at >= b->state_size || bytes_u32(b->state + *at) != n)
                 return 0;
         length = order_place_length(&d->order, b->state + place, b->state_size - place);
         *at = place + length;
@@ -176,7 +155,7 @@ static int step_room(struct data *d, struct block *b) {
         uint8_t *state;
 
         if (b->state_size >= b->place_size + size &&
-            read_u32(b->state + b->state_size - size) == b->n_planned)
+            bytes_u32(b->state + b->state_size - size) == b->n_planned)
                 return 0;
         if (b->state_size - b->place_size >= BLOCK_STEPS_MAX * size)
                 return -EBUSY;
@@ -201,7 +180,7 @@ int blocks_step(struct data *d, const struct order_step *step) {
         if (!within)
                 return 0;
         to = b->state + b->state_size - BLOCK_STEP_HEAD - order_place_size(&d->order);
-        write_u32(to, b->n_planned);
+        bytes_put_u32(to, b->n_planned);
         order_place_write(&d->order, to + BLOCK_STEP_HEAD);
         b->dirty = true;
         return 0;

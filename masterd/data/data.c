@@ -72,9 +72,9 @@ struct data *data_free(struct data *d) {
                 DL_FOREACH_SAFE (d->lists[i], t, next)
                         work_free(d, work_of(t));
         while (d->blocks)
-                blocks_free(d, d->blocks);
+                blocks_free(d, &d->blocks, d->blocks);
         while (d->dropped)
-                blocks_free_dropped(d, d->dropped);
+                blocks_free(d, &d->dropped, d->dropped);
         ids_done(&d->ids);
         ids_done(&d->split_ids);
         order_done(&d->order);

@@ -123,7 +123,6 @@ uint64_t data_n_files(const struct data *d, uint32_t source);
 bool data_all_scanned(const struct data *d);
 
 /* ---- steering ---- */
-#define DATA_WEIGHT_MAX 1000000u
 struct data_steering {
         uint32_t weight; /* 0: none has one; in data_steer(): as it is */
         bool paused, removed;

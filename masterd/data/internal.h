@@ -119,9 +119,8 @@ int blocks_plan(struct data *d, enum order_result *ret);
 /* Makes the next planned task. 1; 0: rows are missing; -ENOMEM, -EUCLEAN. There must be one. */
 int blocks_make(struct data *d);
 int blocks_add(struct data *d, uint64_t index, const uint8_t *state, size_t size, struct block **ret);
-void blocks_free(struct data *d, struct block *b);
-void blocks_free_dropped(struct data *d, struct block *b);     /* one of those */
-void block_gone(struct data *d, struct block *b, uint64_t id); /* its bit */
+void blocks_free(struct data *d, struct block **list, struct block *b); /* list: blocks or dropped */
+void block_gone(struct data *d, struct block *b, uint64_t id);          /* its bit */
 bool block_is_gone(const struct block *b, uint64_t number);
 /* From its beginning: goes to its place and plans its first n tasks again, with the steps up to there.
  * -EUCLEAN: that cannot be. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest of a savepoint: the records of a job's data as JSON that a person can read. Reading one goes
  * the way of a restart, with every value checked for what it is before, and for what it adds up to there. */
-#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -12,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/format.h"
+#include "masterd/data/bytes.h"
 #include "masterd/data/internal.h"
 
 #define MANIFEST_VERSION 1
@@ -47,23 +47,9 @@ static json_t *digest(uint64_t value) {
         return json_string(text);
 }
 
-static uint64_t place_made(const uint8_t *place, size_t source) {
-        uint64_t value;
-
-        memcpy(&value, place + 8 + 8 * source, sizeof(value));
-        return le64toh(value);
-}
-
-static uint32_t place_word(const uint8_t *place, size_t i) {
-        uint32_t value;
-
-        memcpy(&value, place + 4 * i, sizeof(value));
-        return le32toh(value);
-}
-
 /* Of a block that begins where nobody had steered, and within which nobody has. */
 static bool is_plain(const struct block *b) {
-        return b->state_size == b->place_size && !(place_word(b->state, 1) & ORDER_PLACE_STEERED);
+        return b->state_size == b->place_size && !(bytes_u32(b->state + 4) & ORDER_PLACE_STEERED);
 }
 
 static const char *const count_names[STATE_COUNTS] = { "splitOff", "done",    "skipped",
@@ -93,10 +79,10 @@ static json_t *block_json(const struct data *d, const struct block *b) {
                                  hex_text(b->state, b->state_size), "over",
                                  hex_text(b->gone, sizeof(b->gone)));
         for (size_t i = 0; i < d->config.n_sources; i++)
-                if (json_array_append_new(made, number_text(place_made(b->state, i))) < 0)
+                if (json_array_append_new(made, number_text(bytes_u64(b->state + 8 + 8 * i))) < 0)
                         return NULL;
         return json_pack("{s:o, s:o, s:O, s:o}", "block", number_text(b->index), "epoch",
-                         number_text(place_word(b->state, 0)), "made", made, "over",
+                         number_text(bytes_u32(b->state)), "made", made, "over",
                          hex_text(b->gone, sizeof(b->gone)));
 }
 
@@ -239,11 +225,6 @@ static const json_t *get_array(struct reading *r, const json_t *o, const char *k
         return json_is_array(a) ? a : NULL;
 }
 
-static void put_u64(uint8_t *to, uint64_t value) {
-        value = htole64(value);
-        memcpy(to, &value, sizeof(value));
-}
-
 static bool get_hex(const json_t *v, uint8_t *to, size_t size) {
         const char *text = json_string_value(v);
 
@@ -308,11 +289,11 @@ static bool load_source(struct reading *r, const json_t *o, uint32_t i, uint8_t 
                            i, files, tasks, s->n_files, s->n_tasks);
         if (!get(r, o, "made", s->n_tasks, &value))
                 return false;
-        put_u64(made, value);
+        bytes_put_u64(made, value);
         for (size_t k = 0; k < STATE_COUNTS; k++, counts += 8) {
                 if (!get(r, o, count_names[k], UINT64_MAX, &value))
                         return false;
-                put_u64(counts, value);
+                bytes_put_u64(counts, value);
         }
         return true;
 }
@@ -342,10 +323,10 @@ static bool load_state(struct reading *r, const json_t *o, uint8_t *state) {
             !get(r, o, "splitOff", TASK_SPLIT_OFF - 1, &split_off) ||
             !get(r, o, "epoch", d->config.epochs - 1, &epoch))
                 return false;
-        put_u64(state, STATE_VERSION | (uint64_t)n << 32);
-        put_u64(state + 8, planned);
-        put_u64(state + 16, split_off);
-        put_u64(place, epoch | (uint64_t)n << 32);
+        bytes_put_u64(state, STATE_VERSION | (uint64_t)n << 32);
+        bytes_put_u64(state + 8, planned);
+        bytes_put_u64(state + 16, split_off);
+        bytes_put_u64(place, epoch | (uint64_t)n << 32);
         for (uint32_t i = 0; i < n; i++)
                 if (!load_source(r, json_array_get(sources, i), i, made + 8 * i,
                                  counts + i * STATE_COUNTS * 8))
@@ -392,13 +373,13 @@ static bool load_block(struct reading *r, const json_t *o, size_t i, uint8_t *pl
         if (json_array_size(made) != d->config.n_sources ||
             !get_hex(json_object_get(o, "over"), over, sizeof(over)))
                 return reading_failed(r, -EUCLEAN, "block", i);
-        put_u64(place, epoch | (uint64_t)d->config.n_sources << 32);
+        bytes_put_u64(place, epoch | (uint64_t)d->config.n_sources << 32);
         for (size_t k = 0; k < d->config.n_sources; k++) {
                 const json_t *v = json_array_get(made, k);
                 if (!json_is_integer(v) || json_integer_value(v) < 0)
                         return reading_failed(r, -EUCLEAN, "block", i);
                 value = (uint64_t)json_integer_value(v);
-                put_u64(place + 8 + 8 * k, value);
+                bytes_put_u64(place + 8 + 8 * k, value);
         }
         e = data_restore_block(d, index, place, 8 + 8 * d->config.n_sources, over, sizeof(over));
         return e >= 0 || reading_failed(r, e, "block", i);

@@ -3,12 +3,12 @@
  * too: when it comes, everybody waits, because what is listed next may belong there. */
 #include "masterd/data/order.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "masterd/data/bytes.h"
 #include "masterd/data/permute.h"
 
 static bool any_weight(const struct order *o) {
@@ -259,53 +259,29 @@ size_t order_place_size(const struct order *o) {
         return place_size(o, o->at.steered);
 }
 
-static void write_u32(uint8_t *to, uint32_t value) {
-        value = htole32(value);
-        memcpy(to, &value, sizeof(value));
-}
-
-static void write_u64(uint8_t *to, uint64_t value) {
-        value = htole64(value);
-        memcpy(to, &value, sizeof(value));
-}
-
-static uint32_t read_u32(const uint8_t *from) {
-        uint32_t value;
-
-        memcpy(&value, from, sizeof(value));
-        return le32toh(value);
-}
-
-static uint64_t read_u64(const uint8_t *from) {
-        uint64_t value;
-
-        memcpy(&value, from, sizeof(value));
-        return le64toh(value);
-}
-
 size_t order_place_max(const struct order *o) {
         return place_size(o, true);
 }
 
 void order_place_write(const struct order *o, uint8_t *to) {
-        write_u32(to, o->at.epoch);
-        write_u32(to + 4, (uint32_t)o->listing->n_sources | (o->at.steered ? ORDER_PLACE_STEERED : 0));
+        bytes_put_u32(to, o->at.epoch);
+        bytes_put_u32(to + 4, (uint32_t)o->listing->n_sources | (o->at.steered ? ORDER_PLACE_STEERED : 0));
         to += PLACE_HEAD;
         for (size_t i = 0; i < o->listing->n_sources; i++) {
                 const struct order_source *s = o->at.sources + i;
-                write_u64(to, s->made);
+                bytes_put_u64(to, s->made);
                 if (o->at.steered) {
-                        write_u64(to + 8, s->since);
-                        write_u64(to + 16, s->earlier);
-                        write_u32(to + 24, s->weight);
-                        write_u32(to + 28, s->flags);
+                        bytes_put_u64(to + 8, s->since);
+                        bytes_put_u64(to + 16, s->earlier);
+                        bytes_put_u32(to + 24, s->weight);
+                        bytes_put_u32(to + 28, s->flags);
                 }
                 to += o->at.steered ? PLACE_STEERED : PLACE_PLAIN;
         }
 }
 
 size_t order_place_length(const struct order *o, const uint8_t *from, size_t size) {
-        uint32_t n = size >= PLACE_HEAD ? read_u32(from + 4) : 0;
+        uint32_t n = size >= PLACE_HEAD ? bytes_u32(from + 4) : 0;
         size_t length = place_size(o, n & ORDER_PLACE_STEERED);
 
         return size >= PLACE_HEAD && (n & ~ORDER_PLACE_STEERED) == o->listing->n_sources && length <= size
@@ -319,14 +295,14 @@ static int read_source(struct order *o, uint32_t i, const uint8_t *from, bool st
 
         if (__builtin_mul_overflow(o->at.epoch, n_tasks, &earlier))
                 return -EUCLEAN;
-        *s = (struct order_source){ .made = read_u64(from),
+        *s = (struct order_source){ .made = bytes_u64(from),
                                     .earlier = earlier,
                                     .weight = o->weights ? o->weights[i] : 0 };
         if (steered) {
-                s->since = read_u64(from + 8);
-                s->earlier = read_u64(from + 16);
-                s->weight = read_u32(from + 24);
-                s->flags = read_u32(from + 28);
+                s->since = bytes_u64(from + 8);
+                s->earlier = bytes_u64(from + 16);
+                s->weight = bytes_u32(from + 24);
+                s->flags = bytes_u32(from + 28);
         }
         o->run_hints[i] = 0;
         o->n_removed += !!(s->flags & ORDER_REMOVED);
@@ -339,12 +315,12 @@ static int read_source(struct order *o, uint32_t i, const uint8_t *from, bool st
 int order_place_read(struct order *o, const uint8_t *from, size_t size, uint64_t n) {
         const struct listing *l = o->listing;
         size_t length = order_place_length(o, from, size);
-        bool steered = length > 0 && (read_u32(from + 4) & ORDER_PLACE_STEERED);
+        bool steered = length > 0 && (bytes_u32(from + 4) & ORDER_PLACE_STEERED);
         uint64_t sum = 0;
 
         if (length == 0 || length != size)
                 return -EUCLEAN;
-        o->at.epoch = read_u32(from);
+        o->at.epoch = bytes_u32(from);
         o->at.steered = steered;
         o->n_removed = 0;
         if (o->at.epoch >= o->epochs || (o->at.epoch > 0 && l->n_scanned < l->n_sources)) {

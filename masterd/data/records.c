@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of a job's data goes to disk: all that has changed since the last time, in one go. */
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <utlist.h>
 
+#include "masterd/data/bytes.h"
 #include "masterd/data/internal.h"
 
 size_t records_state_size(const struct data *d) {
@@ -16,21 +16,15 @@ size_t records_state_max(const struct data *d) {
         return STATE_HEAD + order_place_max(&d->order) + d->config.n_sources * STATE_COUNTS * 8;
 }
 
-static uint8_t *write_u64(uint8_t *to, uint64_t value) {
-        value = htole64(value);
-        memcpy(to, &value, sizeof(value));
-        return to + sizeof(value);
-}
-
 void records_state_write(const struct data *d, uint8_t *to) {
-        to = write_u64(to, STATE_VERSION | (uint64_t)d->config.n_sources << 32);
-        to = write_u64(to, d->n_planned);
-        to = write_u64(to, d->n_split_off);
+        to = bytes_put_u64(to, STATE_VERSION | (uint64_t)d->config.n_sources << 32);
+        to = bytes_put_u64(to, d->n_planned);
+        to = bytes_put_u64(to, d->n_split_off);
         order_place_write(&d->order, to);
         to += order_place_size(&d->order);
         for (size_t i = 0; i < d->config.n_sources; i++)
                 for (size_t k = 0; k < STATE_COUNTS; k++)
-                        to = write_u64(to, *counts_field(d->counts + i, k));
+                        to = bytes_put_u64(to, *counts_field(d->counts + i, k));
 }
 
 bool data_urgent(const struct data *d) {
@@ -52,7 +46,7 @@ static void flush_block(struct data *d, struct block *b, const struct data_sink 
         }
         if (b->on_disk)
                 sink->delete_block(userdata, b->index);
-        blocks_free(d, b);
+        blocks_free(d, &d->blocks, b);
 }
 
 uint64_t data_flush(struct data *d, const struct data_sink *sink, void *userdata) {
@@ -72,7 +66,7 @@ uint64_t data_flush(struct data *d, const struct data_sink *sink, void *userdata
         DL_FOREACH_SAFE (d->dropped, b, next_block) {
                 if (b->on_disk)
                         sink->delete_block(userdata, b->index);
-                blocks_free_dropped(d, b);
+                blocks_free(d, &d->dropped, b);
         }
         DL_FOREACH_SAFE (d->blocks, b, next_block)
                 flush_block(d, b, sink, userdata);

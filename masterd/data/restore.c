@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From records back to tasks. Records may come from a savepoint that somebody has changed: what they say is
  * believed only as far as it adds up. */
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +8,10 @@
 #include <utlist.h>
 
 #include "lib/base/cleanup.h"
+#include "masterd/data/bytes.h"
 #include "masterd/data/internal.h"
 
 #define SOON 128u
-
-static uint64_t read_u64(const uint8_t *from) {
-        uint64_t value;
-
-        memcpy(&value, from, sizeof(value));
-        return le64toh(value);
-}
 
 int data_restore_state(struct data *d, const void *state, size_t size) {
         const uint8_t *from = state;
@@ -30,19 +23,19 @@ int data_restore_state(struct data *d, const void *state, size_t size) {
                         ? order_place_length(&d->order, from + STATE_HEAD, size - STATE_HEAD - counts)
                         : 0;
         if (place == 0 || size != STATE_HEAD + place + counts ||
-            read_u64(from) != (STATE_VERSION | (uint64_t)d->config.n_sources << 32))
+            bytes_u64(from) != (STATE_VERSION | (uint64_t)d->config.n_sources << 32))
                 return -EUCLEAN;
         memcpy(d->state, from, size);
         d->state_size = size;
-        d->n_planned = read_u64(from + 8);
-        d->n_split_off = read_u64(from + 16);
+        d->n_planned = bytes_u64(from + 8);
+        d->n_split_off = bytes_u64(from + 16);
         if (d->n_planned >= TASK_SPLIT_OFF || d->n_split_off >= TASK_SPLIT_OFF)
                 return -EUCLEAN;
         from += STATE_HEAD + place;
         for (size_t i = 0; i < d->config.n_sources; i++)
                 for (size_t k = 0; k < STATE_COUNTS; k++, from += 8) {
-                        *counts_field(d->counts + i, k) += read_u64(from);
-                        *counts_field(&d->all, k) += read_u64(from);
+                        *counts_field(d->counts + i, k) += bytes_u64(from);
+                        *counts_field(&d->all, k) += bytes_u64(from);
                 }
         d->has_state = d->restoring = true;
         return 0;

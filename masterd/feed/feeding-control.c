@@ -58,10 +58,6 @@ void feeding_resume(struct manager *m, struct job *j) {
 
 /* ---- tasks, by a person ---- */
 
-static bool over(const struct job *j) {
-        return !j->data || job_state_ended(j->state) || j->state == JOB_STOPPING;
-}
-
 static void retry_one(struct job *j, struct task *t) {
         struct task_before before = task_before(j->data, t);
 
@@ -84,7 +80,7 @@ static int change(struct manager *m, struct job *j, uint64_t task, bool failed_o
         uint64_t n = 0, id = 0;
         struct task *t;
 
-        if (over(j))
+        if (feeding_is_gone(j))
                 return -ENODATA;
         if (task) {
                 t = data_task(j->data->data, task);

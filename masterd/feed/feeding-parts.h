@@ -64,6 +64,11 @@ uint64_t feeding_look_for_starved(struct manager *m, struct job *j, uint64_t now
 
 /* ---- feeding-control.c */
 
+/* Nobody can do anything with its data any more, or it has none. */
+static inline bool feeding_is_gone(const struct job *j) {
+        return !j->data || job_state_ended(j->state) || j->state == JOB_STOPPING;
+}
+
 int feeding_control(struct executor *e, enum feed_control op, uint64_t task, uint64_t value);
 /* The executor has answered all that was asked up to number, or will not answer. */
 void feeding_synced(struct executor *e, uint64_t number);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/base/format.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding-parts.h"
@@ -42,7 +41,7 @@ int feeding_steer(struct manager *m, struct job *j, const char *name, const stru
         uint32_t source;
         int r;
 
-        if (!d || !d->data || d->finished || job_state_ended(j->state) || j->state == JOB_STOPPING)
+        if (feeding_is_gone(j) || d->finished)
                 return -ENODATA;
         r = source_called(d, name, &source);
         if (r < 0)

@@ -109,7 +109,7 @@ enum feeding_source_state {
 };
 struct feeding_steering {
         enum feeding_source_state state;
-        uint32_t weight; /* 0: as it is; at most DATA_WEIGHT_MAX */
+        uint32_t weight; /* 0: as it is; at most INPUT_WEIGHT_MAX */
 };
 int feeding_steer(struct manager *m, struct job *j, const char *name, const struct feeding_steering *how);
 /* Asks all feeders for what they know; done (from the loop, never before this returns) says whether all have

@@ -85,7 +85,7 @@ static const struct key file_source_keys[] = {
         { "rewindSkipNum", KEY_U32, AT(input_spec, rewind_skip), RANGE(0, INT32_MAX) },
         { "compression", KEY_ENUM, AT(input_spec, compression), WORDS(compression_names) },
         { "split", KEY_SIZE, AT(input_spec, split), RANGE(0, SPEC_SPLIT_MAX), .preset = UINT64_MAX },
-        { "weight", KEY_U32, AT(input_spec, weight), RANGE(0, SPEC_WEIGHT_MAX) },
+        { "weight", KEY_U32, AT(input_spec, weight), RANGE(0, INPUT_WEIGHT_MAX) },
         { "s3", KEY_MESSAGE, .offset = 0, .message = &s3_schema },
 };
 static const struct schema file_source_schema = SCHEMA(file_source_keys);
@@ -122,7 +122,7 @@ static const struct key topic_keys[] = {
           .valid = valid_property },
         { "kafkaStartUpMode", KEY_ENUM, AT(topic_spec, start), WORDS(kafka_start_names) },
         { "startUpTimestamp", KEY_SCALED, AT(topic_spec, start_timestamp), RANGE(0, INT64_MAX), .scale = 1 },
-        { "weight", KEY_U32, AT(topic_spec, weight), RANGE(0, SPEC_WEIGHT_MAX) },
+        { "weight", KEY_U32, AT(topic_spec, weight), RANGE(0, INPUT_WEIGHT_MAX) },
 };
 static const struct schema topic_schema = SCHEMA(topic_keys);
 

@@ -33,7 +33,6 @@
 #define SPEC_INPUT_BYTES_MAX (1u << 20) /* of spec_input_json(): it goes with every order for an executor */
 #define SPEC_MARKERS_MAX 64u
 #define SPEC_PROPERTIES_MAX 256u /* of a topic's config */
-#define SPEC_WEIGHT_MAX 1000000u
 #define SPEC_EPOCHS_MAX 1000000u
 #define SPEC_WINDOW_MAX (1u << 20)
 #define SPEC_SPLIT_MAX (UINT64_C(1) << 50)

@@ -9,6 +9,32 @@
 #include <cmocka.h>
 #include <utlist.h>
 
+static const uint32_t weights[] = { 1, 3, 2 };
+
+const struct data_config world_configs[WORLD_CONFIGS] = {
+        { .n_sources = 3, .order = ORDER_LISTED, .epochs = 1, .sample_ppm = 1000000, .max_attempts = 3 },
+        { .n_sources = 2,
+          .order = ORDER_SHUFFLE,
+          .epochs = 3,
+          .sample_ppm = 1000000,
+          .max_attempts = 3,
+          .seed = 7 },
+        { .n_sources = 3,
+          .order = ORDER_LISTED,
+          .epochs = 2,
+          .sample_ppm = 1000000,
+          .max_attempts = 3,
+          .weights = weights },
+        { .n_sources = 3,
+          .order = ORDER_SHUFFLE,
+          .epochs = 2,
+          .sample_ppm = 400000,
+          .max_attempts = 3,
+          .weights = weights,
+          .seed = 9 },
+        { .n_sources = 1, .order = ORDER_LISTED, .epochs = 4, .sample_ppm = 300000, .max_attempts = 1 },
+};
+
 static struct held *some_held(struct world *w, size_t *ret_holder) {
         struct held *h, *found = NULL;
         uint64_t n = 0;

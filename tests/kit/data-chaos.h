@@ -4,6 +4,10 @@
 
 #include "tests/kit/data-world.h"
 
+/* Orders, epochs, weights and samples of all kinds. */
+#define WORLD_CONFIGS 5u
+extern const struct data_config world_configs[WORLD_CONFIGS];
+
 struct world_chaos {
         unsigned restart, die, fail, trim, skip, steer; /* one step in so many; 0: never */
 };

@@ -267,6 +267,21 @@ void world_list_all(struct world *w) {
                 world_list(w, s, SIZE_MAX);
 }
 
+void world_topics(struct world *w) {
+        for (uint32_t s = 0; s < w->config.n_sources; s++) {
+                for (size_t i = 0; i < w->n_files[s]; i++) {
+                        struct data_file *f = &w->files[s][i].f;
+                        f->size = TASK_UNKNOWN;
+                        f->last = TASK_TO_END;
+                        f->split = 0;
+                        f->batch = i == 0 ? 0 : UINT64_MAX;
+                }
+                world_list(w, s, 1);
+                data_passed(w->d, s, UINT64_MAX);
+        }
+        w->topics = true;
+}
+
 void world_fill(struct world *w) {
         uint32_t source, n;
         uint64_t first;

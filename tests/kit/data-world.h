@@ -86,6 +86,8 @@ void world_free(struct world *w);
 
 void world_list(struct world *w, uint32_t source, size_t n); /* and says that it is complete when it is */
 void world_list_all(struct world *w);
+void world_topics(
+        struct world *w); /* before any is listed: files are partitions, all but the first come late */
 void world_fill(struct world *w);                    /* rows that are asked for */
 int world_prepare(struct world *w, uint32_t wanted); /* with rows as they are needed */
 void world_flush(struct world *w);

@@ -6,6 +6,7 @@
 #include "lib/base/format.h"
 #include "lib/base/parse.h"
 #include "lib/json/get.h"
+#include "lib/wire/input.h"
 #include "lib/wire/tasks.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/commands.h"
@@ -14,7 +15,6 @@
 #define PAGE 1000u
 #define LIMIT_DEFAULT 1000u
 #define LIMIT_NONE UINT64_MAX
-#define WEIGHT_MAX 1000000u
 
 struct data_options {
         bool failed;
@@ -309,9 +309,9 @@ static int steer_sources(struct cli *c, const struct source_verb *v, char **args
                                  v->state ? "data %s: which job and sources? JOB SOURCE..."
                                           : "data %s: which job, source and weight? JOB SOURCE WEIGHT",
                                  v->name);
-        if (!v->state && parse_u64(args[2], 1, WEIGHT_MAX, &weight) < 0)
+        if (!v->state && parse_u64(args[2], 1, INPUT_WEIGHT_MAX, &weight) < 0)
                 return cli_usage(c, "data weight: a whole number from 1 to %u is expected, not '%s'",
-                                 WEIGHT_MAX, args[2]);
+                                 INPUT_WEIGHT_MAX, args[2]);
         r = cli_job(c, args[0], &job);
         if (r)
                 return r;

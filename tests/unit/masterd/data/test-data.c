@@ -14,40 +14,13 @@
 #include "masterd/data/permute.h"
 #include "tests/kit/data-chaos.h"
 
-static const uint32_t weights[] = { 1, 3, 2 };
-
-static const struct data_config configs[] = {
-        { .n_sources = 3, .order = ORDER_LISTED, .epochs = 1, .sample_ppm = 1000000, .max_attempts = 3 },
-        { .n_sources = 2,
-          .order = ORDER_SHUFFLE,
-          .epochs = 3,
-          .sample_ppm = 1000000,
-          .max_attempts = 3,
-          .seed = 7 },
-        { .n_sources = 3,
-          .order = ORDER_LISTED,
-          .epochs = 2,
-          .sample_ppm = 1000000,
-          .max_attempts = 3,
-          .weights = weights },
-        { .n_sources = 3,
-          .order = ORDER_SHUFFLE,
-          .epochs = 2,
-          .sample_ppm = 400000,
-          .max_attempts = 3,
-          .weights = weights,
-          .seed = 9 },
-        { .n_sources = 1, .order = ORDER_LISTED, .epochs = 4, .sample_ppm = 300000, .max_attempts = 1 },
-};
-#define N_CONFIGS (sizeof(configs) / sizeof(*configs))
-
 /* Nothing is lost with masterd alone: its executors know. */
 static void test_exactly_once(void **state) {
         for (uint64_t seed = 1; seed <= 3; seed++)
-                for (size_t i = 0; i < N_CONFIGS; i++) {
+                for (size_t i = 0; i < WORLD_CONFIGS; i++) {
                         struct world w;
                         struct data_totals totals;
-                        world_new(&w, seed, configs + i, 60, 4, 1 + seed);
+                        world_new(&w, seed, world_configs + i, 60, 4, 1 + seed);
                         world_run(&w, &(struct world_chaos){ .restart = 200, .trim = 30 }, 2500, true);
                         world_check_all_read(&w, true);
                         data_totals(w.d, &totals);
@@ -58,9 +31,9 @@ static void test_exactly_once(void **state) {
 
 static void test_executors_die(void **state) {
         for (uint64_t seed = 1; seed <= 3; seed++)
-                for (size_t i = 0; i < N_CONFIGS; i++) {
+                for (size_t i = 0; i < WORLD_CONFIGS; i++) {
                         struct world w;
-                        world_new(&w, seed, configs + i, 60, 3, 5);
+                        world_new(&w, seed, world_configs + i, 60, 3, 5);
                         world_run(&w, &(struct world_chaos){ .die = 40, .trim = 40 }, 3000, true);
                         world_check_all_read(&w, true);
                         world_free(&w);
@@ -69,9 +42,9 @@ static void test_executors_die(void **state) {
 
 static void test_everything_breaks(void **state) {
         for (uint64_t seed = 1; seed <= 3; seed++)
-                for (size_t i = 0; i + 1 < N_CONFIGS; i++) {
+                for (size_t i = 0; i + 1 < WORLD_CONFIGS; i++) {
                         struct world w;
-                        world_new(&w, seed, configs + i, 60, 3, 7);
+                        world_new(&w, seed, world_configs + i, 60, 3, 7);
                         world_run(&w, &(struct world_chaos){ .restart = 150, .die = 40, .trim = 40 }, 2500,
                                   false);
                         world_check_all_read(&w, false);
@@ -81,10 +54,10 @@ static void test_everything_breaks(void **state) {
 
 static void test_tasks_fail(void **state) {
         for (uint64_t seed = 1; seed <= 3; seed++)
-                for (size_t i = 0; i < N_CONFIGS; i++) {
+                for (size_t i = 0; i < WORLD_CONFIGS; i++) {
                         struct world w;
                         struct data_totals totals;
-                        world_new(&w, seed, configs + i, 60, 3, 7);
+                        world_new(&w, seed, world_configs + i, 60, 3, 7);
                         world_run(&w,
                                   &(struct world_chaos){ .restart = 150, .fail = 6, .skip = 20, .trim = 50 },
                                   2500, false);
@@ -100,14 +73,14 @@ static void test_tasks_fail(void **state) {
 static void test_same_order(void **state) {
         static const size_t holders[] = { 1, 3, 17, 3 };
 
-        for (size_t i = 0; i < N_CONFIGS; i++) {
+        for (size_t i = 0; i < WORLD_CONFIGS; i++) {
                 struct world first, w;
                 struct world_chaos none = {};
-                world_new(&first, 99, configs + i, 80, 4, holders[0]);
+                world_new(&first, 99, world_configs + i, 80, 4, holders[0]);
                 world_run(&first, &none, 2000, true);
                 for (size_t k = 1; k < 4; k++) {
                         struct world_chaos c = { .restart = k == 3 ? 60 : 0, .die = k == 3 ? 50 : 0 };
-                        world_new(&w, 99, configs + i, 80, 4, holders[k]);
+                        world_new(&w, 99, world_configs + i, 80, 4, holders[k]);
                         w.random = 1000 + k;
                         world_run(&w, &c, 3000, false);
                         assert_int_equal(w.n_meanings, first.n_meanings);
@@ -125,7 +98,7 @@ static void test_goes_on_in_order(void **state) {
         struct held *h;
         uint64_t last = 0;
 
-        world_new(&w, 3, configs, 400, 1, 2);
+        world_new(&w, 3, world_configs, 400, 1, 2);
         world_list_all(&w);
         for (unsigned i = 0; i < 1500; i++) {
                 (void)world_prepare(&w, 100);
@@ -145,7 +118,7 @@ static void test_goes_on_in_order(void **state) {
 static void test_not_before_durable(void **state) {
         struct world w;
 
-        world_new(&w, 3, configs, 100, 1, 1);
+        world_new(&w, 3, world_configs, 100, 1, 1);
         world_list_all(&w);
         (void)world_prepare(&w, 10);
         assert_true(data_urgent(w.d));
@@ -246,19 +219,7 @@ static void test_late_partitions(void **state) {
         for (unsigned told = 0; told < 8; told++) { /* of which something is acknowledged */
                 struct world w;
                 world_new(&w, 1, &c, 8, 1, 2);
-                for (uint32_t s = 0; s < 2; s++)
-                        for (size_t i = 0; i < w.n_files[s]; i++) {
-                                struct data_file *f = &w.files[s][i].f;
-                                f->size = TASK_UNKNOWN;
-                                f->last = TASK_TO_END;
-                                f->split = 0;
-                                f->batch = i == 0 ? 0 : UINT64_MAX;
-                        }
-                w.topics = true;
-                for (uint32_t s = 0; s < 2; s++) {
-                        world_list(&w, s, 1);
-                        data_passed(w.d, s, UINT64_MAX);
-                }
+                world_topics(&w);
                 for (uint32_t s = 2; s > 0; s--) {
                         world_list(&w, s - 1, 1);
                         (void)world_prepare(&w, 10);
@@ -392,7 +353,7 @@ static void test_fails_until_set_aside(void **state) {
 static void test_nothing_to_do(void **state) {
         struct world w;
 
-        world_new(&w, 1, configs, 0, 1, 1);
+        world_new(&w, 1, world_configs, 0, 1, 1);
         assert_false(data_exhausted(w.d));
         assert_int_equal(world_prepare(&w, 10), DATA_WAITS);
         for (uint32_t i = 0; i < 3; i++) /* there is no file, so nobody has said it */
@@ -404,15 +365,15 @@ static void test_nothing_to_do(void **state) {
 
 static void test_refused(void **state) {
         struct data *d = NULL;
-        struct data_config c = configs[0];
+        struct data_config c = world_configs[0];
         struct data_file f = { .path = "/f", .size = 1, .last = 1, .batch = 5 };
 
         c.epochs = 0;
         assert_int_equal(data_new(&c, &d), -EINVAL);
-        c = configs[0];
+        c = world_configs[0];
         c.sample_ppm = 1000001;
         assert_int_equal(data_new(&c, &d), -EINVAL);
-        assert_int_equal(data_new(configs, &d), 0);
+        assert_int_equal(data_new(world_configs, &d), 0);
         assert_int_equal(data_add(d, 3, &f), -EINVAL);
         assert_int_equal(data_add(d, 0, &f), 0);
         f.batch = 4;

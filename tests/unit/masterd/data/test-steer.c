@@ -10,43 +10,15 @@
 #include <cmocka.h>
 #include <utlist.h>
 
-#include "masterd/data/permute.h"
 #include "tests/kit/data-chaos.h"
-
-static const uint32_t weights[] = { 1, 3, 2 };
-
-static const struct data_config configs[] = {
-        { .n_sources = 3, .order = ORDER_LISTED, .epochs = 1, .sample_ppm = 1000000, .max_attempts = 3 },
-        { .n_sources = 2,
-          .order = ORDER_SHUFFLE,
-          .epochs = 3,
-          .sample_ppm = 1000000,
-          .max_attempts = 3,
-          .seed = 7 },
-        { .n_sources = 3,
-          .order = ORDER_LISTED,
-          .epochs = 2,
-          .sample_ppm = 1000000,
-          .max_attempts = 3,
-          .weights = weights },
-        { .n_sources = 3,
-          .order = ORDER_SHUFFLE,
-          .epochs = 2,
-          .sample_ppm = 400000,
-          .max_attempts = 3,
-          .weights = weights,
-          .seed = 9 },
-        { .n_sources = 1, .order = ORDER_LISTED, .epochs = 4, .sample_ppm = 300000, .max_attempts = 1 },
-};
-#define N_CONFIGS (sizeof(configs) / sizeof(*configs))
 
 /* Steered at any moment, and restarted at any other: every byte once, and each number means what it did. */
 static void test_steered(void **state) {
         for (uint64_t seed = 1; seed <= 6; seed++)
-                for (size_t i = 0; i < N_CONFIGS; i++) {
+                for (size_t i = 0; i < WORLD_CONFIGS; i++) {
                         struct world w;
                         struct data_totals totals;
-                        world_new(&w, seed, configs + i, 100, 4, 1 + seed);
+                        world_new(&w, seed, world_configs + i, 100, 4, 1 + seed);
                         world_run(&w,
                                   &(struct world_chaos){
                                           .restart = 150, .trim = 30, .steer = 10 + (unsigned)seed * 9 },
@@ -55,7 +27,7 @@ static void test_steered(void **state) {
                         data_totals(w.d, &totals);
                         assert_int_equal(totals.done, totals.tasks);
                         world_free(&w);
-                        world_new(&w, seed, configs + i, 100, 3, 7);
+                        world_new(&w, seed, world_configs + i, 100, 3, 7);
                         world_run(&w,
                                   &(struct world_chaos){ .restart = 150, .die = 40, .trim = 40, .steer = 30 },
                                   2500, false);
@@ -72,9 +44,11 @@ static struct held *lease_next(struct world *w) {
 
 /* What was made ahead and nobody has had is no matter: a step is felt with the next task. */
 static void test_steered_at_once(void **state) {
-        static const struct data_config two = {
-                .n_sources = 2, .epochs = 1, .sample_ppm = 1000000, .max_attempts = 3, .weights = weights
-        };
+        const struct data_config two = { .n_sources = 2,
+                                         .epochs = 1,
+                                         .sample_ppm = 1000000,
+                                         .max_attempts = 3,
+                                         .weights = world_configs[2].weights };
         unsigned n[2] = {};
         struct world w;
         struct held *first, *h;
@@ -114,7 +88,7 @@ static void test_paused_is_not_over(void **state) {
         struct world w;
         struct held *h;
 
-        world_new(&w, 8, configs, 30, 1, 1);
+        world_new(&w, 8, world_configs, 30, 1, 1);
         world_list_all(&w);
         for (uint32_t i = 0; i < 3; i++)
                 assert_int_equal(data_steer(w.d, i, &(struct data_steering){ .paused = true }), 0);
@@ -139,8 +113,8 @@ static void test_removed(void **state) {
                 for (uint64_t seed = 1; seed <= 4; seed++) {
                         struct world w;
                         struct data_totals all, of;
-                        uint32_t source = (uint32_t)(seed % configs[i].n_sources);
-                        world_new(&w, seed, configs + i, 60, 2, 4);
+                        uint32_t source = (uint32_t)(seed % world_configs[i].n_sources);
+                        world_new(&w, seed, world_configs + i, 60, 2, 4);
                         world_list_all(&w);
                         for (unsigned k = 0; k < 400; k++)
                                 world_step(&w, &(struct world_chaos){}, false);
@@ -170,17 +144,17 @@ static void test_removed(void **state) {
 /* Taken at any moment, a savepoint says where the steered order stands, and a job goes on from it. */
 static void test_savepoint(void **state) {
         for (uint64_t seed = 1; seed <= 4; seed++)
-                for (size_t i = 0; i < N_CONFIGS; i++) {
+                for (size_t i = 0; i < WORLD_CONFIGS; i++) {
                         _cleanup_free_ char *saved = NULL, *again = NULL, *error = NULL;
                         struct world w;
                         struct data *d;
                         int r;
-                        world_new(&w, seed, configs + i, 200, 3, 4);
+                        world_new(&w, seed, world_configs + i, 200, 3, 4);
                         world_list_all(&w);
                         for (unsigned k = 0; k < 600; k++) {
                                 world_step(&w, &(struct world_chaos){}, false);
                                 if (k % 50 == 0)
-                                        assert_int_equal(data_steer(w.d, k / 50 % configs[i].n_sources,
+                                        assert_int_equal(data_steer(w.d, k / 50 % world_configs[i].n_sources,
                                                                     &(struct data_steering){
                                                                             .weight = 1 + k / 50,
                                                                             .paused = k / 50 % 3 == 0 }),
@@ -209,21 +183,6 @@ static void test_savepoint(void **state) {
                 }
 }
 
-static void make_topics(struct world *w) {
-        for (uint32_t s = 0; s < w->config.n_sources; s++) {
-                for (size_t i = 0; i < w->n_files[s]; i++) {
-                        struct data_file *f = &w->files[s][i].f;
-                        f->size = TASK_UNKNOWN;
-                        f->last = TASK_TO_END;
-                        f->split = 0;
-                        f->batch = i == 0 ? 0 : UINT64_MAX;
-                }
-                world_list(w, s, 1);
-                data_passed(w->d, s, UINT64_MAX);
-        }
-        w->topics = true;
-}
-
 /* Topics bring more while they are steered, and what came first cannot be told from the listing later: each
  * partition is given out once, and masterd comes up again. */
 static void test_topics(void **state) {
@@ -231,8 +190,8 @@ static void test_topics(void **state) {
                 size_t given = 0, listed = 0;
                 struct world w;
                 struct held *h;
-                world_new(&w, seed, configs + (seed % 2 ? 0 : 2), 60, 1, 1);
-                make_topics(&w);
+                world_new(&w, seed, world_configs + (seed % 2 ? 0 : 2), 60, 1, 1);
+                world_topics(&w);
                 for (unsigned i = 0; i < 150; i++) {
                         uint32_t source = (uint32_t)world_random(&w, 3);
                         struct data_steering how = { .weight = (uint32_t)world_random(&w, 3),
@@ -264,23 +223,25 @@ static void test_topics(void **state) {
 
 /* Steps in one place are one; there are not endlessly many within a block. */
 static void test_bounded(void **state) {
+        struct data_steering how;
+        unsigned n;
         struct world w;
         int r = 0;
 
-        world_new(&w, 5, configs, 400, 1, 1);
+        world_new(&w, 5, world_configs, 400, 1, 1);
         world_list_all(&w);
         assert_non_null(lease_next(&w));
         for (unsigned i = 0; i < 5000; i++)
                 assert_int_equal(data_steer(w.d, 0, &(struct data_steering){ .paused = i % 2 == 0 }), 0);
         assert_int_equal(data_steer(w.d, 3, &(struct data_steering){}), -ENODATA);
-        for (unsigned i = 0; r == 0 && i < 5000; i++) {
-                r = data_steer(w.d, 0, &(struct data_steering){ .weight = 1 + i % 2 });
-                if (i < 200)
-                        (void)lease_next(&w);
-                else
-                        break;
+        for (n = 0; r == 0 && n < 400; n += r == 0) {
+                assert_non_null(lease_next(&w));
+                r = data_steer(w.d, 0, &(struct data_steering){ .weight = 1 + n % 2 });
         }
-        assert_int_equal(r, 0);
+        assert_int_equal(r, -EBUSY);
+        assert_true(n > 200);
+        data_steering(w.d, 0, &how);
+        assert_int_equal(how.weight, 1 + (n - 1) % 2); /* nothing was changed */
         world_sync(&w);
         world_restart(&w);
         world_finish(&w);
