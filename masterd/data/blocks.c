@@ -22,12 +22,31 @@ static int plan_new(struct data *d, struct block *b) {
         return b->plan ? 0 : -ENOMEM;
 }
 
+/* The last one, and how many there are. -EUCLEAN: it is something else. */
+static int find_steps(const struct data *d, const uint8_t *state, size_t place, size_t size, size_t *ret_last,
+                      uint32_t *ret_n) {
+        size_t at = place, length;
+
+        *ret_last = *ret_n = 0;
+        for (; at < size; at += BLOCK_STEP_HEAD + length) {
+                if (size - at <= BLOCK_STEP_HEAD || *ret_n == BLOCK_STEPS_MAX)
+                        return -EUCLEAN;
+                length = order_place_length(&d->order, state + at + BLOCK_STEP_HEAD,
+                                            size - at - BLOCK_STEP_HEAD);
+                if (length == 0)
+                        return -EUCLEAN;
+                *ret_last = at;
+                (*ret_n)++;
+        }
+        return 0;
+}
+
 int blocks_add(struct data *d, uint64_t index, const uint8_t *state, size_t size, struct block **ret) {
-        size_t place = state ? order_place_length(&d->order, state, size) : size;
-        size_t step = BLOCK_STEP_HEAD + order_place_max(&d->order);
+        size_t place = state ? order_place_length(&d->order, state, size) : size, last = 0;
+        uint32_t n_steps = 0;
         struct block *b;
 
-        if (place == 0 || (size - place) % step != 0 || (size - place) / step > BLOCK_STEPS_MAX)
+        if (place == 0 || (state && find_steps(d, state, place, size, &last, &n_steps) < 0))
                 return -EUCLEAN;
         b = calloc(1, sizeof(*b));
         if (!b)
@@ -41,6 +60,8 @@ int blocks_add(struct data *d, uint64_t index, const uint8_t *state, size_t size
         b->index = index;
         b->dirty = true;
         b->place_size = place;
+        b->last_step = last;
+        b->n_steps = n_steps;
         b->state_size = size;
         if (state)
                 memcpy(b->state, state, size);
@@ -149,41 +170,50 @@ int block_replay(struct data *d, struct block *b, uint32_t n) {
         return r < 0 || at != b->state_size ? -EUCLEAN : 0;
 }
 
-/* Steps without a task between them are one. -EBUSY, -ENOMEM: there is no room for another one. */
-static int step_room(struct data *d, struct block *b) {
-        size_t size = BLOCK_STEP_HEAD + order_place_max(&d->order);
+/* The block that a step falls into; NULL: it comes at the beginning of one. */
+static struct block *step_block(const struct data *d) {
+        struct block *b = last_block(d);
+
+        return b && b->n_planned < BLOCK_TASKS ? b : NULL;
+}
+
+/* Steps without a task between them are one. */
+static bool step_is_new(const struct block *b) {
+        return b->last_step == 0 || bytes_u32(b->state + b->last_step) != b->n_planned;
+}
+
+int blocks_step_room(struct data *d, uint32_t n_sources) {
+        struct block *b = step_block(d);
         uint8_t *state;
 
-        if (b->state_size >= b->place_size + size &&
-            bytes_u32(b->state + b->state_size - size) == b->n_planned)
+        if (!b)
                 return 0;
-        if (b->state_size - b->place_size >= BLOCK_STEPS_MAX * size)
+        if (step_is_new(b) && b->n_steps == BLOCK_STEPS_MAX)
                 return -EBUSY;
-        state = realloc(b->state, b->state_size + size);
+        state = realloc(b->state, (step_is_new(b) ? b->state_size : b->last_step) + BLOCK_STEP_HEAD +
+                                          order_place_max(n_sources));
         if (!state)
                 return -ENOMEM;
         b->state = state;
-        b->state_size += size;
-        d->blocks_memory += size;
         return 0;
 }
 
-int blocks_step(struct data *d, const struct order_step *step) {
-        struct block *b = last_block(d);
-        bool within = b && b->n_planned < BLOCK_TASKS;
-        int r = within ? step_room(d, b) : 0;
-        uint8_t *to;
+void blocks_step(struct data *d, const struct order_step *step) {
+        struct block *b = step_block(d);
 
-        if (r < 0)
-                return r;
         order_steer(&d->order, step);
-        if (!within)
-                return 0;
-        to = b->state + b->state_size - BLOCK_STEP_HEAD - order_place_size(&d->order);
-        bytes_put_u32(to, b->n_planned);
-        order_place_write(&d->order, to + BLOCK_STEP_HEAD);
+        if (!b)
+                return;
+        if (step_is_new(b)) {
+                b->last_step = b->state_size;
+                b->n_steps++;
+        }
+        d->blocks_memory -= b->state_size;
+        b->state_size = b->last_step + BLOCK_STEP_HEAD + order_place_size(&d->order);
+        d->blocks_memory += b->state_size;
+        bytes_put_u32(b->state + b->last_step, b->n_planned);
+        order_place_write(&d->order, b->state + b->last_step + BLOCK_STEP_HEAD);
         b->dirty = true;
-        return 0;
 }
 
 /* Tasks of the block from its n-th on, as far as they are made, are forgotten. */

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <endian.h>
+#include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 static inline uint32_t bytes_u32(const uint8_t *from) {
@@ -32,3 +34,12 @@ static inline uint8_t *bytes_put_u64(uint8_t *to, uint64_t value) {
         memcpy(to, &value, sizeof(value));
         return to + sizeof(value);
 }
+
+/* An array with room for n: 0; -ENOMEM, and it is as it was. */
+#define ARRAY_GROW(array, n)                                                                                 \
+        ({                                                                                                   \
+                __typeof__(array) _bigger = reallocarray(array, n, sizeof(*(array)));                        \
+                if (_bigger)                                                                                 \
+                        (array) = _bigger;                                                                   \
+                _bigger ? 0 : -ENOMEM;                                                                       \
+        })

@@ -168,11 +168,20 @@ static void totals(const struct counts *c, uint64_t files, uint64_t tasks, uint6
         ret->pending = ret->tasks - c->leased - c->done - c->gave_up - c->skipped;
 }
 
+/* In which it has a part: not in those that were over when it was added. An epoch is over when all that each
+ * source has is made. */
+static uint64_t source_epochs(const struct data *d, uint32_t source) {
+        const struct order_source *s = d->order.at.sources + source;
+        uint64_t n = d->listing.sources[source].n_tasks;
+
+        return n > 0 ? d->config.epochs - d->order.at.epoch + s->earlier / n : d->config.epochs;
+}
+
 /* Of a source that was removed counts what was made: of no more is there anything to be done. */
 static uint64_t source_tasks(const struct data *d, uint32_t source) {
         return d->order.at.sources[source].flags & ORDER_REMOVED
                        ? order_made(&d->order, source)
-                       : d->listing.sources[source].n_tasks * d->config.epochs;
+                       : d->listing.sources[source].n_tasks * source_epochs(d, source);
 }
 
 static uint64_t source_bytes(const struct data *d, uint32_t source) {
@@ -180,14 +189,14 @@ static uint64_t source_bytes(const struct data *d, uint32_t source) {
 
         return d->order.at.sources[source].flags & ORDER_REMOVED
                        ? c->over_acked + c->live_bytes - c->learnt
-                       : d->listing.sources[source].bytes * d->config.epochs;
+                       : d->listing.sources[source].bytes * source_epochs(d, source);
 }
 
 void data_totals(const struct data *d, struct data_totals *ret) {
         const struct listing *l = &d->listing;
         uint64_t tasks = l->n_tasks * d->config.epochs, bytes = l->bytes * d->config.epochs;
 
-        for (uint32_t i = 0; d->order.n_removed > 0 && i < d->config.n_sources; i++) {
+        for (uint32_t i = 0; d->order.at.steered && i < d->config.n_sources; i++) {
                 tasks -= l->sources[i].n_tasks * d->config.epochs - source_tasks(d, i);
                 bytes -= l->sources[i].bytes * d->config.epochs - source_bytes(d, i);
         }

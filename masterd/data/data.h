@@ -27,7 +27,7 @@
  * tasks out by a hash of seed and file: the same ones in each epoch, those of one file evenly spread; they
  * are never made and counted nowhere.
  *
- * Steering. People may pause, resume, remove and re-weight a source. Such a step has its place in the order,
+ * Steering. People may add, pause, resume, remove and re-weight a source. Such a step has its place in the order,
  * before the first task that nobody has had: what was planned behind it is planned anew. It is on disk with
  * the block that it falls into, so a block that is made again holds the same tasks. Turns by weight are
  * counted from the last step on.
@@ -135,6 +135,15 @@ struct data_steering {
  * -EBUSY: restoring, or too often without a task between; -ENOMEM. Changes nothing then. */
 int data_steer(struct data *d, uint32_t source, const struct data_steering *how);
 void data_steering(const struct data *d, uint32_t source, struct data_steering *ret);
+
+/* One more source, the last one, which has its turns from the next task on that nobody has had. In an epoch
+ * that is not the first, it has a part in that one and those that follow. Durable with the next data_flush(),
+ * which comes after that of the configuration that has it. -ENOSPC: INPUT_SOURCES_MAX; -EBUSY: restoring, or
+ * too often without a task between; -ENOMEM. Changes nothing then. */
+int data_append(struct data *d, uint32_t weight);
+/* After data_restored(): sources of the configuration that were not added before the end of who wrote that,
+ * are now. As data_append(). */
+int data_append_rest(struct data *d);
 
 /* ---- making tasks ---- */
 enum data_state {

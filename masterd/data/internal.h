@@ -49,6 +49,8 @@ struct block {
         uint64_t index;
         uint8_t *state;
         size_t place_size, state_size;
+        size_t last_step; /* where it begins in state; 0: there is none */
+        uint32_t n_steps;
         uint32_t n_planned, n_made, n_gone;
         bool on_disk, dirty;
         uint8_t gone[BLOCK_TASKS / 8]; /* over, or with a row of their own: not to be made again */
@@ -125,8 +127,10 @@ bool block_is_gone(const struct block *b, uint64_t number);
 /* From its beginning: goes to its place and plans its first n tasks again, with the steps up to there.
  * -EUCLEAN: that cannot be. */
 int block_replay(struct data *d, struct block *b, uint32_t n);
-/* The order is another one from its next task on. -EBUSY: too many steps in one block; -ENOMEM. */
-int blocks_step(struct data *d, const struct order_step *step);
+/* Room for a step after which there are so many sources. -EBUSY: too many steps in one block; -ENOMEM. */
+int blocks_step_room(struct data *d, uint32_t n_sources);
+/* The order is another one from its next task on; there is room for the step. */
+void blocks_step(struct data *d, const struct order_step *step);
 /* Plans only the first n tasks: those behind were granted to nobody. Not when anything came late. 0; -ENOMEM,
  * and nothing was changed. */
 int blocks_cut(struct data *d, uint64_t n);
@@ -141,7 +145,8 @@ enum work_list steer_queue(const struct data *d, uint32_t source);
 void steer_skip_unwanted(struct data *d);
 
 /* The state's record: {u32 version, u32 sources, u64 planned, u64 split_off, place of the order, of each
- * source u64 split_off, done, skipped, over_acked, over_records, learnt}, little-endian. */
+ * source u64 split_off, done, skipped, over_acked, over_records, learnt}, little-endian. What was written
+ * before sources were added has fewer of them. */
 #define STATE_VERSION 1u
 #define STATE_HEAD 24u
 #define STATE_COUNTS 6u

@@ -78,7 +78,7 @@ static json_t *block_json(const struct data *d, const struct block *b) {
                 return json_pack("{s:o, s:o, s:o}", "block", number_text(b->index), "steered",
                                  hex_text(b->state, b->state_size), "over",
                                  hex_text(b->gone, sizeof(b->gone)));
-        for (size_t i = 0; i < d->config.n_sources; i++)
+        for (size_t i = 0; i < bytes_u32(b->state + 4); i++)
                 if (json_array_append_new(made, number_text(bytes_u64(b->state + 8 + 8 * i))) < 0)
                         return NULL;
         return json_pack("{s:o, s:o, s:O, s:o}", "block", number_text(b->index), "epoch",
@@ -303,7 +303,7 @@ static bool load_state(struct reading *r, const json_t *o, uint8_t *state) {
         const json_t *sources = get_array(r, o, "sources");
         const json_t *steered = json_object_get(o, "steered");
         uint8_t *place = state + STATE_HEAD, *counts;
-        size_t size = steered ? order_place_max(&d->order) : order_place_size(&d->order);
+        size_t size = steered ? order_place_max(d->config.n_sources) : order_place_size(&d->order);
         _cleanup_free_ uint8_t *made = calloc(d->config.n_sources, 8);
         uint64_t planned, split_off, epoch;
         size_t n = d->config.n_sources;
@@ -370,18 +370,18 @@ static bool load_block(struct reading *r, const json_t *o, size_t i, uint8_t *pl
                        load_steered(r, steered, index, i, over);
         if (!made || !get(r, o, "block", TASK_SPLIT_OFF, &index) || !get(r, o, "epoch", UINT32_MAX, &epoch))
                 return false;
-        if (json_array_size(made) != d->config.n_sources ||
+        if (json_array_size(made) > d->config.n_sources ||
             !get_hex(json_object_get(o, "over"), over, sizeof(over)))
                 return reading_failed(r, -EUCLEAN, "block", i);
-        bytes_put_u64(place, epoch | (uint64_t)d->config.n_sources << 32);
-        for (size_t k = 0; k < d->config.n_sources; k++) {
+        bytes_put_u64(place, epoch | (uint64_t)json_array_size(made) << 32);
+        for (size_t k = 0; k < json_array_size(made); k++) {
                 const json_t *v = json_array_get(made, k);
                 if (!json_is_integer(v) || json_integer_value(v) < 0)
                         return reading_failed(r, -EUCLEAN, "block", i);
                 value = (uint64_t)json_integer_value(v);
                 bytes_put_u64(place + 8 + 8 * k, value);
         }
-        e = data_restore_block(d, index, place, 8 + 8 * d->config.n_sources, over, sizeof(over));
+        e = data_restore_block(d, index, place, 8 + 8 * json_array_size(made), over, sizeof(over));
         return e >= 0 || reading_failed(r, e, "block", i);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A heap of the sources, by whose turn it is. A source that is listed only so far and made so far has a turn
+/* A heap of the sources, by whose turn it is; those that were not added yet are behind all. A source that is
+ * listed only so far and made so far has a turn
  * too: when it comes, everybody waits, because what is listed next may belong there. */
 #include "masterd/data/order.h"
 
@@ -12,29 +13,38 @@
 #include "masterd/data/permute.h"
 
 static bool any_weight(const struct order *o) {
-        for (size_t i = 0; i < o->listing->n_sources; i++)
+        for (size_t i = 0; i < o->at.n_sources; i++)
                 if (o->at.sources[i].weight > 0)
                         return true;
         return false;
 }
 
+int order_reserve(struct order *o, size_t n) {
+        return ARRAY_GROW(o->at.sources, n) < 0 || ARRAY_GROW(o->run_hints, n) < 0 ||
+                               ARRAY_GROW(o->heap, n) < 0 || ARRAY_GROW(o->heap_slot, n) < 0
+                       ? -ENOMEM
+                       : 0;
+}
+
+void order_extend(struct order *o) {
+        for (; o->n_known < o->listing->n_sources; o->n_known++) {
+                o->heap[o->n_known] = o->heap_slot[o->n_known] = o->n_known;
+                o->at.sources[o->n_known] = (struct order_source){};
+                o->run_hints[o->n_known] = 0;
+        }
+}
+
 int order_init(struct order *o, const struct listing *l, const uint32_t *weights, enum input_order kind,
                uint64_t seed, uint32_t epochs) {
-        size_t n = l->n_sources ? l->n_sources : 1;
-
         *o = (struct order){ .listing = l, .weights = weights, .kind = kind, .seed = seed, .epochs = epochs };
-        o->at.sources = calloc(n, sizeof(*o->at.sources));
-        o->run_hints = calloc(n, sizeof(*o->run_hints));
-        o->heap = calloc(n, sizeof(*o->heap));
-        o->heap_slot = calloc(n, sizeof(*o->heap_slot));
-        if (!o->at.sources || !o->run_hints || !o->heap || !o->heap_slot) {
+        if (order_reserve(o, l->n_sources ? l->n_sources : 1) < 0) {
                 order_done(o);
                 return -ENOMEM;
         }
-        for (uint32_t i = 0; i < l->n_sources; i++) {
-                o->heap[i] = o->heap_slot[i] = i;
+        order_extend(o);
+        o->at.n_sources = o->n_known;
+        for (uint32_t i = 0; i < o->n_known; i++)
                 o->at.sources[i].weight = weights ? weights[i] : 0;
-        }
         o->weighted = any_weight(o);
         return 0;
 }
@@ -52,7 +62,8 @@ void order_done(struct order *o) {
 static bool exhausted(const struct order *o, uint32_t source) {
         const struct order_source *s = o->at.sources + source;
 
-        return s->made >= o->listing->sources[source].n_tasks || (s->flags & ORDER_REMOVED);
+        return s->made >= o->listing->sources[source].n_tasks || (s->flags & ORDER_REMOVED) ||
+               source >= o->at.n_sources;
 }
 
 static bool by_batch(const struct order *o) {
@@ -87,7 +98,7 @@ enum rank {
 static enum rank rank(const struct order *o, uint32_t source) {
         const struct listed_source *s = o->listing->sources + source;
 
-        if (exhausted(o, source) && s->scanned)
+        if (exhausted(o, source) && (s->scanned || source >= o->at.n_sources))
                 return RANK_OVER;
         if (o->at.sources[source].flags & ORDER_PAUSED)
                 return RANK_PAUSED;
@@ -178,7 +189,7 @@ static bool epoch_over(const struct order *o) {
 static bool nothing_left(const struct order *o) {
         if (o->at.epoch + 1 >= o->epochs || o->listing->n_tasks == 0)
                 return true;
-        for (uint32_t i = 0; o->n_removed > 0 && i < o->listing->n_sources; i++)
+        for (uint32_t i = 0; o->n_removed > 0 && i < o->at.n_sources; i++)
                 if (!(o->at.sources[i].flags & ORDER_REMOVED) && o->listing->sources[i].n_tasks > 0)
                         return false;
         return o->n_removed > 0;
@@ -194,12 +205,22 @@ bool order_paused(const struct order *o) {
 
 static void next_epoch(struct order *o) {
         o->at.epoch++;
-        for (uint32_t i = 0; i < o->listing->n_sources; i++) {
+        for (uint32_t i = 0; i < o->at.n_sources; i++) {
                 struct order_source *s = o->at.sources + i;
                 s->earlier += s->made;
                 s->made = s->since = 0;
         }
         rebuild(o);
+}
+
+/* Of a permutation all has to be known. */
+static bool is_listed(const struct order *o) {
+        const struct listing *l = o->listing;
+
+        for (uint32_t i = 0; l->n_scanned < l->n_sources && i < o->at.n_sources; i++)
+                if (!l->sources[i].scanned)
+                        return false;
+        return true;
 }
 
 enum order_result order_next(struct order *o, uint32_t *ret_source, uint64_t *ret_number,
@@ -209,7 +230,7 @@ enum order_result order_next(struct order *o, uint32_t *ret_source, uint64_t *re
 
         if (l->n_sources == 0)
                 return ORDER_OVER;
-        if (o->kind == ORDER_SHUFFLE && l->n_scanned < l->n_sources)
+        if (o->kind == ORDER_SHUFFLE && !is_listed(o))
                 return ORDER_WAITS;
         if (epoch_over(o)) {
                 if (nothing_left(o))
@@ -230,7 +251,8 @@ enum order_result order_next(struct order *o, uint32_t *ret_source, uint64_t *re
 void order_steer(struct order *o, const struct order_step *step) {
         struct order_source *s = o->at.sources + step->source;
 
-        for (uint32_t i = 0; i < o->listing->n_sources; i++) {
+        o->at.n_sources = MAX(o->at.n_sources, step->source + 1);
+        for (uint32_t i = 0; i < o->at.n_sources; i++) {
                 o->at.sources[i].since = o->at.sources[i].made;
                 if (step->weight > 0 && !o->weighted)
                         o->at.sources[i].weight = 1;
@@ -251,23 +273,23 @@ void order_steer(struct order *o, const struct order_step *step) {
 #define PLACE_PLAIN 8u /* of a source */
 #define PLACE_STEERED 32u
 
-static size_t place_size(const struct order *o, bool steered) {
-        return PLACE_HEAD + o->listing->n_sources * (steered ? PLACE_STEERED : PLACE_PLAIN);
+static size_t place_size(size_t n_sources, bool steered) {
+        return PLACE_HEAD + n_sources * (steered ? PLACE_STEERED : PLACE_PLAIN);
 }
 
 size_t order_place_size(const struct order *o) {
-        return place_size(o, o->at.steered);
+        return place_size(o->at.n_sources, o->at.steered);
 }
 
-size_t order_place_max(const struct order *o) {
-        return place_size(o, true);
+size_t order_place_max(size_t n_sources) {
+        return place_size(n_sources, true);
 }
 
 void order_place_write(const struct order *o, uint8_t *to) {
         bytes_put_u32(to, o->at.epoch);
-        bytes_put_u32(to + 4, (uint32_t)o->listing->n_sources | (o->at.steered ? ORDER_PLACE_STEERED : 0));
+        bytes_put_u32(to + 4, o->at.n_sources | (o->at.steered ? ORDER_PLACE_STEERED : 0));
         to += PLACE_HEAD;
-        for (size_t i = 0; i < o->listing->n_sources; i++) {
+        for (size_t i = 0; i < o->at.n_sources; i++) {
                 const struct order_source *s = o->at.sources + i;
                 bytes_put_u64(to, s->made);
                 if (o->at.steered) {
@@ -281,12 +303,10 @@ void order_place_write(const struct order *o, uint8_t *to) {
 }
 
 size_t order_place_length(const struct order *o, const uint8_t *from, size_t size) {
-        uint32_t n = size >= PLACE_HEAD ? bytes_u32(from + 4) : 0;
-        size_t length = place_size(o, n & ORDER_PLACE_STEERED);
+        uint32_t head = size >= PLACE_HEAD ? bytes_u32(from + 4) : 0, n = head & ~ORDER_PLACE_STEERED;
+        size_t length = place_size(n, head & ORDER_PLACE_STEERED);
 
-        return size >= PLACE_HEAD && (n & ~ORDER_PLACE_STEERED) == o->listing->n_sources && length <= size
-                       ? length
-                       : 0;
+        return n > 0 && n <= o->n_known && length <= size ? length : 0;
 }
 
 static int read_source(struct order *o, uint32_t i, const uint8_t *from, bool steered) {
@@ -313,7 +333,6 @@ static int read_source(struct order *o, uint32_t i, const uint8_t *from, bool st
 }
 
 int order_place_read(struct order *o, const uint8_t *from, size_t size, uint64_t n) {
-        const struct listing *l = o->listing;
         size_t length = order_place_length(o, from, size);
         bool steered = length > 0 && (bytes_u32(from + 4) & ORDER_PLACE_STEERED);
         uint64_t sum = 0;
@@ -322,13 +341,16 @@ int order_place_read(struct order *o, const uint8_t *from, size_t size, uint64_t
                 return -EUCLEAN;
         o->at.epoch = bytes_u32(from);
         o->at.steered = steered;
+        o->at.n_sources = bytes_u32(from + 4) & ~ORDER_PLACE_STEERED;
         o->n_removed = 0;
-        if (o->at.epoch >= o->epochs || (o->at.epoch > 0 && l->n_scanned < l->n_sources)) {
+        for (uint32_t i = o->at.n_sources; i < o->n_known; i++)
+                o->at.sources[i] = (struct order_source){};
+        if (o->at.epoch >= o->epochs || (o->at.epoch > 0 && !steered && !is_listed(o))) {
                 o->at.epoch = 0;
                 return -EUCLEAN;
         }
         from += PLACE_HEAD;
-        for (uint32_t i = 0; i < l->n_sources; i++) {
+        for (uint32_t i = 0; i < o->at.n_sources; i++) {
                 if (read_source(o, i, from, steered) < 0 ||
                     __builtin_add_overflow(sum, order_made(o, i), &sum))
                         return -EUCLEAN;
@@ -346,7 +368,7 @@ uint64_t order_made(const struct order *o, uint32_t source) {
 uint64_t order_made_all(const struct order *o) {
         uint64_t sum = 0;
 
-        for (uint32_t i = 0; i < o->listing->n_sources; i++)
+        for (uint32_t i = 0; i < o->at.n_sources; i++)
                 sum += order_made(o, i);
         return sum;
 }

@@ -10,7 +10,7 @@
 
 #include "masterd/data/listing.h"
 
-/* What people may do to a source. */
+/* What people may do to a source, beside adding it. */
 enum {
         ORDER_PAUSED = 1u,  /* it has no turn until it is resumed */
         ORDER_REMOVED = 2u, /* it never has one again */
@@ -18,7 +18,7 @@ enum {
 
 /* One source, from here on. */
 struct order_step {
-        uint32_t source;
+        uint32_t source; /* one more than there were: it is added */
         uint32_t weight; /* 0: as it is. The first weight among sources without one gives the others 1 */
         uint32_t flags;
 };
@@ -33,6 +33,7 @@ struct order_source {
 
 struct order_place {
         uint32_t epoch;
+        uint32_t n_sources; /* that were there by then, the first ones of the listing */
         bool steered; /* there was a step */
         struct order_source *sources;
 };
@@ -44,6 +45,7 @@ struct order {
         uint64_t seed;
         uint32_t epochs;
         struct order_place at;
+        uint32_t n_known;           /* sources there is room for: the listing's */
         bool weighted;              /* any source has a weight */
         uint32_t n_removed;         /* sources */
         size_t *run_hints;          /* into the batches of each source */
@@ -60,6 +62,10 @@ enum order_result {
 int order_init(struct order *o, const struct listing *l, const uint32_t *weights, enum input_order kind,
                uint64_t seed, uint32_t epochs);
 void order_done(struct order *o);
+/* Before the listing gets more sources, so many: -ENOMEM. And once it has: they are there, and no part of the
+ * order until a step adds them, one after the other. */
+int order_reserve(struct order *o, size_t n_sources);
+void order_extend(struct order *o);
 enum order_result order_next(struct order *o, uint32_t *ret_source, uint64_t *ret_number,
                              uint32_t *ret_epoch);
 /* The listing of a source went on. */
@@ -75,7 +81,7 @@ bool order_paused(const struct order *o);
  * sources with the highest bit, and of each {u64 made, since, earlier, u32 weight, flags}. */
 #define ORDER_PLACE_STEERED (1u << 31)
 size_t order_place_size(const struct order *o);
-size_t order_place_max(const struct order *o); /* of any place of it */
+size_t order_place_max(size_t n_sources); /* of any place with so many */
 void order_place_write(const struct order *o, uint8_t *to);
 /* Length of the place that begins there; 0: there is none. */
 size_t order_place_length(const struct order *o, const uint8_t *from, size_t size);

@@ -15,15 +15,18 @@
 
 int data_restore_state(struct data *d, const void *state, size_t size) {
         const uint8_t *from = state;
-        size_t counts = d->config.n_sources * STATE_COUNTS * 8, place;
+        uint32_t n = size > STATE_HEAD ? bytes_u32(from + 4) : 0;
+        size_t counts = (size_t)n * STATE_COUNTS * 8, place;
 
         if (d->has_state)
                 return -EEXIST;
+        if (n == 0 || n > d->config.n_sources)
+                return -EUCLEAN;
         place = size > STATE_HEAD + counts
                         ? order_place_length(&d->order, from + STATE_HEAD, size - STATE_HEAD - counts)
                         : 0;
         if (place == 0 || size != STATE_HEAD + place + counts ||
-            bytes_u64(from) != (STATE_VERSION | (uint64_t)d->config.n_sources << 32))
+            bytes_u32(from) != STATE_VERSION)
                 return -EUCLEAN;
         memcpy(d->state, from, size);
         d->state_size = size;
@@ -32,7 +35,7 @@ int data_restore_state(struct data *d, const void *state, size_t size) {
         if (d->n_planned >= TASK_SPLIT_OFF || d->n_split_off >= TASK_SPLIT_OFF)
                 return -EUCLEAN;
         from += STATE_HEAD + place;
-        for (size_t i = 0; i < d->config.n_sources; i++)
+        for (size_t i = 0; i < n; i++)
                 for (size_t k = 0; k < STATE_COUNTS; k++, from += 8) {
                         *counts_field(d->counts + i, k) += bytes_u64(from);
                         *counts_field(&d->all, k) += bytes_u64(from);

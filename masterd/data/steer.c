@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources that people pause, resume, remove and re-weight while their tasks are given out. */
+/* Sources that people add, pause, resume, remove and re-weight while tasks are given out. */
 #include <errno.h>
+#include <string.h>
 
 #include <utlist.h>
 
+#include "masterd/data/bytes.h"
 #include "masterd/data/internal.h"
 
 enum work_list steer_queue(const struct data *d, uint32_t source) {
@@ -25,13 +27,20 @@ static void sort_out(struct data *d, uint32_t source, enum work_list from) {
         }
 }
 
+/* For a step before the first task that nobody has had, after which there are so many sources. */
+static int prepare_step(struct data *d, uint32_t n_sources) {
+        int r = d->late ? 0 : blocks_cut(d, d->n_touched);
+
+        return r < 0 ? r : blocks_step_room(d, n_sources);
+}
+
 int data_steer(struct data *d, uint32_t source, const struct data_steering *how) {
         uint32_t flags = (how->paused ? ORDER_PAUSED : 0) | (how->removed ? ORDER_REMOVED : 0);
         struct order_step step = { .source = source, .weight = how->weight, .flags = flags };
         const struct order_source *s;
         int r;
 
-        if (source >= d->config.n_sources)
+        if (source >= d->order.at.n_sources)
                 return -ENODATA;
         if (d->restoring)
                 return -EBUSY;
@@ -40,13 +49,77 @@ int data_steer(struct data *d, uint32_t source, const struct data_steering *how)
                 return -ESTALE;
         if (s->flags == flags && (how->weight == 0 || how->weight == s->weight))
                 return 0;
-        r = d->late ? 0 : blocks_cut(d, d->n_touched);
-        r = r < 0 ? r : blocks_step(d, &step);
+        r = prepare_step(d, d->order.at.n_sources);
         if (r < 0)
                 return r;
+        blocks_step(d, &step);
         d->state_dirty = d->urgent = true;
         sort_out(d, source, LIST_HELD);
         sort_out(d, source, LIST_QUEUE);
+        return 0;
+}
+
+/* ---- adding ---- */
+
+/* For one more. Nothing is another one for that, but where it lies. */
+static int reserve(struct data *d, size_t n) {
+        uint32_t *weights = d->weights;
+        int r = ARRAY_GROW(d->counts, n);
+
+        if (r >= 0)
+                r = ARRAY_GROW(d->listing.sources, n);
+        if (r >= 0)
+                r = order_reserve(&d->order, n);
+        if (r >= 0)
+                r = ARRAY_GROW(weights, n);
+        if (r < 0)
+                return r;
+        if (!d->weights)
+                memset(weights, 0, n * sizeof(*weights));
+        d->config.weights = d->order.weights = d->weights = weights;
+        return 0;
+}
+
+int data_append(struct data *d, uint32_t weight) {
+        uint32_t n = (uint32_t)d->config.n_sources;
+        struct order_step step = { .source = n, .weight = weight };
+        uint8_t *state;
+        int r;
+
+        if (n >= INPUT_SOURCES_MAX)
+                return -ENOSPC;
+        if (d->restoring || d->order.at.n_sources < n)
+                return -EBUSY;
+        r = reserve(d, n + 1);
+        r = r < 0 ? r : prepare_step(d, n + 1);
+        if (r < 0)
+                return r;
+        d->counts[n] = (struct counts){};
+        d->listing.sources[n] = (struct listed_source){};
+        d->weights[n] = weight;
+        d->config.n_sources++;
+        d->listing.n_sources++;
+        state = realloc(d->state, records_state_max(d));
+        if (!state) {
+                d->config.n_sources--;
+                d->listing.n_sources--;
+                return -ENOMEM;
+        }
+        d->state = state;
+        order_extend(&d->order);
+        blocks_step(d, &step);
+        d->state_dirty = d->urgent = true;
+        return 0;
+}
+
+int data_append_rest(struct data *d) {
+        for (uint32_t n; (n = d->order.at.n_sources) < d->config.n_sources;) {
+                int r = d->restoring ? -EBUSY : prepare_step(d, n + 1);
+                if (r < 0)
+                        return r;
+                blocks_step(d, &(struct order_step){ .source = n, .weight = d->weights ? d->weights[n] : 0 });
+                d->state_dirty = d->urgent = true;
+        }
         return 0;
 }
 

@@ -158,9 +158,13 @@ void world_run(struct world *w, const struct world_chaos *c, unsigned steps, boo
                         skip_or_retry(w);
                 if (dice(w, c->steer))
                         steer(w);
+                if (w->config.n_sources < w->n_all && dice(w, c->append))
+                        assert_int_equal(world_append(w), 0);
                 if (i % 64 == 0)
                         world_check_totals(w, exact);
         }
+        while (w->config.n_sources < w->n_all)
+                assert_int_equal(world_append(w), 0);
         world_resume_all(w);
         world_finish(w);
         world_check_totals(w, exact);

@@ -9,7 +9,7 @@
 extern const struct data_config world_configs[WORLD_CONFIGS];
 
 struct world_chaos {
-        unsigned restart, die, fail, trim, skip, steer; /* one step in so many; 0: never */
+        unsigned restart, die, fail, trim, skip, steer, append; /* one step in so many; 0: never */
 };
 
 /* One thing of what always happens. exact: whatever is told becomes durable where nobody else would know it.

@@ -38,6 +38,7 @@ static void make_file(struct world *w, uint32_t source, size_t i, uint64_t batch
 void world_new(struct world *w, uint64_t seed, const struct data_config *config, size_t n_files,
                size_t n_batches, size_t n_holders) {
         *w = (struct world){ .random = seed, .config = *config, .n_holders = n_holders, .now = 1000 };
+        w->n_first = w->n_all = (uint32_t)config->n_sources;
         assert_true(n_holders <= WORLD_HOLDERS && config->n_sources <= WORLD_SOURCES);
         if (config->weights) {
                 memcpy(w->weights, config->weights, config->n_sources * sizeof(uint32_t));
@@ -51,6 +52,22 @@ void world_new(struct world *w, uint64_t seed, const struct data_config *config,
                 for (size_t i = 0; i < w->n_files[s]; i++)
                         make_file(w, s, i, n_batches > 1 ? 2026010100 + i * n_batches / w->n_files[s] : 0);
         }
+}
+
+void world_later(struct world *w, uint32_t n) {
+        data_free(w->d);
+        w->n_first = w->n_all - n;
+        w->config.n_sources = w->n_first;
+        assert_int_equal(data_new(&w->config, &w->d), 0);
+}
+
+/* The configuration is on disk at once, the step with the next flush. */
+int world_append(struct world *w) {
+        uint32_t n = (uint32_t)w->config.n_sources;
+        int r = data_append(w->d, w->config.weights ? w->weights[n] : 0);
+
+        w->config.n_sources += r >= 0;
+        return r;
 }
 
 /* ---- disk ---- */
@@ -243,7 +260,7 @@ void world_replace(struct world *w, struct data *d) {
 
 void world_free(struct world *w) {
         world_replace(w, NULL);
-        for (uint32_t s = 0; s < w->config.n_sources; s++) {
+        for (uint32_t s = 0; s < w->n_all; s++) {
                 for (size_t i = 0; i < w->n_files[s]; i++)
                         free(w->files[s][i].acked);
                 free(w->files[s]);
@@ -451,6 +468,7 @@ static void restore(struct world *w) {
         while ((r = data_restored(w->d)) == DATA_MISSING)
                 world_fill(w);
         assert_int_equal(r, DATA_READY);
+        assert_int_equal(data_append_rest(w->d), 0);
 }
 
 void world_restart(struct world *w) {
@@ -548,7 +566,20 @@ void world_check_totals(struct world *w, bool exact) {
         }
 }
 
+/* One that was added has no part in the epochs before, and in all after that. */
+static uint32_t first_epoch(const struct world *w, uint32_t source) {
+        for (uint32_t epoch = 0; source >= w->n_first && epoch + 1 < w->config.epochs; epoch++)
+                for (size_t i = 0; i < w->n_files[source]; i++) {
+                        const struct world_file *f = w->files[source] + i;
+                        for (uint64_t b = 0; b < f->f.size; b++)
+                                if (f->acked[epoch * WORLD_SIZE + b] > 0)
+                                        return epoch;
+                }
+        return source >= w->n_first ? w->config.epochs - 1 : 0;
+}
+
 void world_check_all_read(struct world *w, bool exact) {
+        assert_int_equal(w->config.n_sources, w->n_all);
         for (uint32_t s = 0; s < w->config.n_sources; s++)
                 for (size_t i = 0; i < w->n_files[s]; i++) {
                         const struct data_file *f = &w->files[s][i].f;
@@ -560,7 +591,7 @@ void world_check_all_read(struct world *w, bool exact) {
                                 for (uint64_t b = start; b < (end == TASK_TO_END ? f->size : end); b++)
                                         wanted[b]++;
                         }
-                        for (uint32_t epoch = 0; epoch < w->config.epochs; epoch++)
+                        for (uint32_t epoch = first_epoch(w, s); epoch < w->config.epochs; epoch++)
                                 for (uint64_t b = 0; b < f->size; b++) {
                                         uint8_t n = w->files[s][i].acked[epoch * WORLD_SIZE + b];
                                         assert_true(wanted[b] <= 1);

@@ -67,6 +67,7 @@ struct world {
         struct world_file *files[WORLD_SOURCES];
         size_t n_files[WORLD_SOURCES]; /* when all is listed */
         size_t listed[WORLD_SOURCES];
+        uint32_t n_first, n_all; /* sources: at the beginning, and with those that are to be added */
         bool topics; /* sources may bring more at any time, which comes last */
         struct disk disk;
         struct flush *flushes; /* not durable yet */
@@ -83,6 +84,10 @@ uint64_t world_random(struct world *w, uint64_t n); /* below n */
 void world_new(struct world *w, uint64_t seed, const struct data_config *config, size_t n_files,
                size_t n_batches, size_t n_holders);
 void world_free(struct world *w);
+
+/* The last n sources are not there, until they are added one by one. */
+void world_later(struct world *w, uint32_t n);
+int world_append(struct world *w);
 
 void world_list(struct world *w, uint32_t source, size_t n); /* and says that it is complete when it is */
 void world_list_all(struct world *w);

@@ -36,6 +36,27 @@ static void test_steered(void **state) {
                 }
 }
 
+/* Sources that are added at any moment, in any epoch, and whose adding masterd may forget. */
+static void test_appended(void **state) {
+        for (uint64_t seed = 1; seed <= 12; seed++)
+                for (size_t i = 0; i + 1 < WORLD_CONFIGS; i++) {
+                        struct world w;
+                        struct data_totals totals;
+                        world_new(&w, seed, world_configs + i, 60 + 10 * seed, 1 + seed % 3, 1 + seed % 5);
+                        world_later(&w, 1 + (uint32_t)(seed % (world_configs[i].n_sources - 1)));
+                        world_run(&w,
+                                  &(struct world_chaos){ .restart = 100,
+                                                         .trim = 30,
+                                                         .steer = seed % 2 ? 60 : 0,
+                                                         .append = 300 },
+                                  2500, true);
+                        world_check_all_read(&w, true);
+                        data_totals(w.d, &totals);
+                        assert_int_equal(totals.done, totals.tasks);
+                        world_free(&w);
+                }
+}
+
 static struct held *lease_next(struct world *w) {
         (void)world_prepare(w, 200);
         world_sync(w);
@@ -150,11 +171,17 @@ static void test_savepoint(void **state) {
                         struct data *d;
                         int r;
                         world_new(&w, seed, world_configs + i, 200, 3, 4);
+                        if (seed % 2 && w.n_all > 1)
+                                world_later(&w, 1);
                         world_list_all(&w);
                         for (unsigned k = 0; k < 600; k++) {
                                 world_step(&w, &(struct world_chaos){}, false);
-                                if (k % 50 == 0)
-                                        assert_int_equal(data_steer(w.d, k / 50 % world_configs[i].n_sources,
+                                if (k == 330 && w.n_first < w.n_all) {
+                                        assert_int_equal(world_append(&w), 0);
+                                        world_list_all(&w);
+                                }
+                                if (k % 50 == 0 && (k > 200 || seed % 2 == 0))
+                                        assert_int_equal(data_steer(w.d, (uint32_t)(k / 50 % w.n_first),
                                                                     &(struct data_steering){
                                                                             .weight = 1 + k / 50,
                                                                             .paused = k / 50 % 3 == 0 }),
@@ -252,6 +279,7 @@ static void test_bounded(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_steered),
+                cmocka_unit_test(test_appended),
                 cmocka_unit_test(test_steered_at_once),
                 cmocka_unit_test(test_paused_is_not_over),
                 cmocka_unit_test(test_removed),
