@@ -341,6 +341,13 @@ static int method_feed_control(sd_bus_message *call, void *userdata, sd_bus_erro
         return r < 0 ? malformed(r, error) : reply_empty(call);
 }
 
+static int method_feed_source(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        int r = data_source(m->data, call);
+
+        return r < 0 ? malformed(r, error) : reply_empty(call);
+}
+
 static int method_read_log(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         int r = logs_read(m->logs, call);
@@ -402,6 +409,7 @@ const sd_bus_vtable orders_vtable[] = {
         SD_BUS_METHOD("Grant", "(ayusuu)ayba{sv}", "", method_grant, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("FeedControl", "(ayusuu)utta{sv}", "", method_feed_control,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("FeedSource", "(ayusuu)usa{sv}", "", method_feed_source, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_VTABLE_END,
 };
 

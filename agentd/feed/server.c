@@ -199,11 +199,14 @@ static const char *on_answer(struct peer *p, const uint8_t *body, size_t size, c
 
 static const char *on_open(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
         struct feed_server *s = p->server;
-        struct feed_open open;
+        struct feed_open open = {};
+        struct feed_opened opened;
 
-        if (size != sizeof(open) || p->unit->info.kind != ORDER_FEED)
+        if ((size != offsetof(struct feed_open, sources) && size != sizeof(open)) ||
+            p->unit->info.kind != ORDER_FEED)
                 return "OPEN does not belong here";
         memcpy(&open, body, size);
+        opened = (struct feed_opened){ MIN(open.credits, LINK_CREDITS_MAX), open.sources };
         if (p->unit->feeder && p->unit->feeder != p) {
                 struct peer *old = p->unit->feeder;
 
@@ -211,7 +214,7 @@ static const char *on_open(struct peer *p, const uint8_t *body, size_t size, con
                 peer_refuse(old, "another process of the unit has opened the feed");
         }
         p->unit->feeder = p;
-        s->ops->on_open(s->userdata, &p->unit->info.id, MIN(open.credits, LINK_CREDITS_MAX));
+        s->ops->on_open(s->userdata, &p->unit->info.id, &opened);
         return NULL;
 }
 
@@ -534,6 +537,17 @@ int feed_control(struct feed_server *s, const struct executor_id *id, const stru
                                         .value = order->value };
 
         return feed_pass(s, id, FEED_CONTROL, &o, sizeof(o));
+}
+
+int feed_source(struct feed_server *s, const struct executor_id *id, const struct feed_source_order *order) {
+        uint8_t body[sizeof(order->source) + INPUT_SOURCE_BYTES_MAX];
+        size_t n = strlen(order->text);
+
+        if (n > INPUT_SOURCE_BYTES_MAX)
+                return -E2BIG;
+        memcpy(body, &order->source, sizeof(order->source));
+        memcpy(body + sizeof(order->source), order->text, n);
+        return feed_pass(s, id, FEED_SOURCE, body, sizeof(order->source) + n);
 }
 
 int feed_resume(struct feed_server *s, const struct executor_id *id) {

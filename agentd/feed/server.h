@@ -30,7 +30,7 @@ struct feed_ops {
         /* 0, or -ENOENT for a unit that is no executor of ours (the peer is told so and may try again). */
         int (*find_unit)(void *userdata, const char *unit, struct feed_unit *ret);
         /* The executor is ready for so many tasks beyond those that it has reported since it connected. */
-        void (*on_open)(void *userdata, const struct executor_id *id, uint32_t credits);
+        void (*on_open)(void *userdata, const struct executor_id *id, const struct feed_opened *opened);
         void (*on_progress)(void *userdata, const struct executor_id *id, const struct feed_report *report);
         /* A part of what it says when its trainer has ended; first: what it said before is void. 0: it is
          * kept; < 0: it is not, and the executor is to say it again. */
@@ -70,6 +70,9 @@ int feed_grant(struct feed_server *s, const struct executor_id *id, const struct
 
 /* Passes an order to the executor's feeder. Results as above. */
 int feed_control(struct feed_server *s, const struct executor_id *id, const struct feed_order *order);
+
+/* Tells the executor's feeder of a source. Results as above. */
+int feed_source(struct feed_server *s, const struct executor_id *id, const struct feed_source_order *order);
 
 /* Calls on_entries again for a scanner that was told to wait. */
 int feed_resume(struct feed_server *s, const struct executor_id *id);

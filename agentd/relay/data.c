@@ -166,13 +166,13 @@ static int begin_call(struct data *d, const char *member, const struct executor_
         return r < 0 ? r : executor_id_append(*ret, id);
 }
 
-static void on_open(void *userdata, const struct executor_id *id, uint32_t credits) {
+static void on_open(void *userdata, const struct executor_id *id, const struct feed_opened *opened) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct data *d = userdata;
         int r;
 
-        if ((r = begin_call(d, "FeedOpen", id, &m)) < 0 ||
-            (r = sd_bus_message_append(m, "ua{sv}", credits, 0)) < 0 || (r = link_send(d->link, m)) < 0)
+        if ((r = begin_call(d, "FeedOpen", id, &m)) < 0 || (r = feed_opened_append(m, opened)) < 0 ||
+            (r = link_send(d->link, m)) < 0)
                 log_full(LOG_DEBUG, r, NULL,
                          "FeedOpen was not sent; the executor says it again on the next link");
 }
@@ -360,6 +360,19 @@ int data_control(struct data *d, sd_bus_message *m) {
         r = feed_control(d->feed, &id, &order);
         if (r < 0) /* masterd says it again when it opens */
                 log_full(LOG_DEBUG, r, NULL, "An order was not passed on to an executor's feeder");
+        return 0;
+}
+
+int data_source(struct data *d, sd_bus_message *m) {
+        struct feed_source_order order;
+        struct executor_id id;
+        int r;
+
+        if ((r = executor_id_read(m, &id)) <= 0 || (r = feed_source_read(m, &order)) <= 0)
+                return r < 0 ? r : -EBADMSG;
+        r = feed_source(d->feed, &id, &order);
+        if (r < 0) /* it says how many it knows when it connects again */
+                log_full(LOG_DEBUG, r, NULL, "An executor's feeder was not told of a source");
         return 0;
 }
 

@@ -21,9 +21,10 @@ DEFINE_CLEANUP(struct data *, data_free)
 int data_listen(struct data *d);
 void data_set_link(struct data *d, struct link *link);
 
-/* The bodies of Grant, of FeedControl and of units_ops.bundle. */
+/* The bodies of Grant, of FeedControl, of FeedSource and of units_ops.bundle. */
 int data_grant(struct data *d, sd_bus_message *m);
 int data_control(struct data *d, sd_bus_message *m);
+int data_source(struct data *d, sd_bus_message *m);
 int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_handler handler,
                      void *userdata);
 

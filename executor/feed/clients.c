@@ -127,6 +127,13 @@ static int refuse_client(struct client *c, const char *why) {
 
 /* ---- packets ---- */
 
+/* A trainer is told all formats at once. What is added to a job later has that of its first source, which
+ * masterd sees to, so it is told that for all that may come. */
+_Static_assert(CLIENT_SOURCES_MAX == INPUT_SOURCES_MAX, "each source has a format");
+static const struct input_source *format_of(const struct feed *f, size_t source) {
+        return &f->input->sources[source < f->input->n_sources ? source : 0];
+}
+
 static int welcome(struct feed *f, struct client *c) {
         struct client_header header = { .type = CLIENT_WELCOME };
         const struct client_welcome w = {
@@ -135,11 +142,11 @@ static int welcome(struct feed *f, struct client *c) {
                 .slots = f->input->slots,
                 .slot_size = (uint32_t)f->input->slot_size,
                 .max_record = f->input->max_record,
-                .n_sources = (uint32_t)f->input->n_sources,
+                .n_sources = CLIENT_SOURCES_MAX,
                 .version = CLIENT_VERSION,
         };
         _cleanup_free_ uint8_t *packet = NULL;
-        size_t n = f->input->n_sources, size = sizeof(header) + sizeof(w) + n * sizeof(struct client_format);
+        size_t n = CLIENT_SOURCES_MAX, size = sizeof(header) + sizeof(w) + n * sizeof(struct client_format);
         int fds[4], r;
 
         packet = calloc(1, size);
@@ -149,7 +156,7 @@ static int welcome(struct feed *f, struct client *c) {
         memcpy(packet, &header, sizeof(header));
         memcpy(packet + sizeof(header), &w, sizeof(w));
         for (size_t i = 0; i < n; i++) {
-                const struct input_source *s = &f->input->sources[i];
+                const struct input_source *s = format_of(f, i);
                 const struct client_format format = { .kind = (uint32_t)s->format,
                                                       .flags = s->multiline,
                                                       .record_size = s->record_size };

@@ -133,6 +133,25 @@ static int on_grant(struct feed *f, const uint8_t *body, size_t size) {
         return 0;
 }
 
+/* One that the job has more since we were started. */
+static int on_source(struct feed *f, const uint8_t *body, size_t size) {
+        _cleanup_free_ char *error = NULL;
+        uint32_t source;
+        int r;
+
+        if (size < sizeof(source))
+                return -EPROTO;
+        memcpy(&source, body, sizeof(source));
+        if (source < f->input->n_sources)
+                return 0;
+        if (source > f->input->n_sources)
+                return -EPROTO;
+        r = input_append(f->input, (const char *)body + sizeof(source), size - sizeof(source), &error);
+        if (error)
+                fprintf(stderr, "primus-executor: a source that was added: %s\n", error);
+        return r;
+}
+
 static int on_control(struct feed *f, const uint8_t *body, size_t size) {
         struct feed_control_order o;
         struct task *t;
@@ -196,6 +215,9 @@ static int receive_packets(struct feed *f, uint64_t now) {
                         break;
                 case FEED_CONTROL:
                         r = on_control(f, f->packet, h.size);
+                        break;
+                case FEED_SOURCE:
+                        r = on_source(f, f->packet, h.size);
                         break;
                 case FEED_LAST:
                         f->tasks.last = true;
@@ -355,7 +377,7 @@ int feed_run(const char *socket, char *const argv[]) {
         (void)pthread_mutex_lock(&f.lock);
         f.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         f.packet = malloc(FEED_PACKET_MAX + 1);
-        if (input_load(&f.input) >= 0)
+        if (input_load(&f.input) >= 0 && input_reserve(f.input) >= 0)
                 f.signals = child_signals(&f.mask);
         if (!f.packet || f.wake_fd < 0 || f.signals < 0) {
                 fprintf(stderr, "primus-executor: cannot begin to feed\n");

@@ -69,10 +69,10 @@ static int wait_for_room(struct producer *p, uint8_t **ret, size_t *ret_size) {
 }
 
 /* Opens the task, also as a range where the ops take one. Without the lock. 1: as a range; 0: to be read. */
-static int open_task(struct producer *p, struct opened *o, struct reader **ret, int *ret_fd,
-                     uint64_t *ret_first, uint64_t *ret_last) {
+static int open_task(struct producer *p, struct opened *o, const struct input_source *source,
+                     struct reader **ret, int *ret_fd, uint64_t *ret_first, uint64_t *ret_last) {
         struct reader_request q = { .input = p->input,
-                                    .source = source_of(p, o->grant.source),
+                                    .source = source,
                                     .task = &o->grant,
                                     .cancel = &o->cancel,
                                     .framed = p->framed };
@@ -133,8 +133,10 @@ static void deliver_task(struct producer *p, struct task *t) {
         p->cancel = false;
         snprintf(p->error, sizeof(p->error), "%.350s: %s", t->grant.path, strerror(ENOMEM));
         if (r >= 0) {
+                const struct input_source *source = source_of(p, o->grant.source);
+
                 (void)pthread_mutex_unlock(p->lock);
-                r = open_task(p, o, &reader, &fd, &first, &last);
+                r = open_task(p, o, source, &reader, &fd, &first, &last);
                 (void)pthread_mutex_lock(p->lock);
                 o->reader = reader;
         }

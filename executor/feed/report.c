@@ -130,8 +130,10 @@ static int send_bye(struct feed *f, uint64_t now) {
 }
 
 static int send_open(struct feed *f, uint64_t now, uint32_t credits) {
-        struct feed_open open = { .credits = credits };
-        int r = session_send(&f->session, now, FEED_OPEN, &open, sizeof(open));
+        struct feed_open open = { .credits = credits, .sources = (uint32_t)f->input->n_sources };
+        size_t size = f->session.welcome.version < FEED_VERSION_SOURCES ? offsetof(struct feed_open, sources)
+                                                                        : sizeof(open);
+        int r = session_send(&f->session, now, FEED_OPEN, &open, size);
 
         if (r < 0)
                 return r;

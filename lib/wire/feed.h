@@ -16,11 +16,14 @@
  * version (HELLO, WELCOME), and both then say only what the lower one knows. Packets may become longer at
  * their end, unless an array or a text follows; a new type is passed over by an older executor and must not
  * be sent to an older agentd. */
-#define FEED_VERSION 2u
+#define FEED_VERSION 3u
 #define FEED_VERSION_OLDEST 2u /* of the release before this one */
 static inline bool feed_version_fits(uint32_t version) {
         return version >= FEED_VERSION_OLDEST && version <= FEED_VERSION + 1;
 }
+
+/* From this one on the executor says in OPEN how many sources it knows, and may be told of more. */
+#define FEED_VERSION_SOURCES 3u
 
 enum feed_type {
         /* executor -> agentd */
@@ -40,6 +43,7 @@ enum feed_type {
         FEED_CONTROL,        /* struct feed_control_order */
         FEED_REFUSED,        /* text: why; the connection is closed after it */
         FEED_FAREWELL,       /* nothing: BYE and all before it have been passed on */
+        FEED_SOURCE,         /* u32 number + text: a source that the job has more (FEED_VERSION_SOURCES) */
 };
 
 struct feed_header {
@@ -62,6 +66,7 @@ struct feed_welcome {
 };
 struct feed_open {
         uint32_t credits; /* tasks it is ready to hold */
+        uint32_t sources; /* FEED_VERSION_SOURCES; before, the packet ends here */
 };
 #define FEED_PROGRESS_SYNC 1u   /* flag: sync is the value of the FEED_CONTROL_SYNC that this answers */
 #define FEED_PROGRESS_HUNGRY 2u /* flag: hungry and unserved are said; older releases leave them 0 */

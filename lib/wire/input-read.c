@@ -458,3 +458,31 @@ int input_read(const char *text, size_t size, struct input **ret, char **ret_err
         *ret = TAKE_PTR(i);
         return 0;
 }
+
+int input_reserve(struct input *i) {
+        struct input_source *bigger = calloc(INPUT_SOURCES_MAX, sizeof(*bigger));
+
+        if (!bigger)
+                return -ENOMEM;
+        memcpy(bigger, i->sources, i->n_sources * sizeof(*bigger));
+        free(i->sources);
+        i->sources = bigger;
+        return 0;
+}
+
+int input_append(struct input *i, const char *text, size_t size, char **ret_error) {
+        _cleanup_(input_free_p) struct input *other = NULL;
+        int r = input_read(text, size, &other, ret_error);
+
+        if (r < 0)
+                return r;
+        if (i->n_sources == INPUT_SOURCES_MAX)
+                return -ENOSPC;
+        if (other->n_sources != 1) {
+                *ret_error = strdup("one source is added at a time");
+                return *ret_error ? -EBADMSG : -ENOMEM;
+        }
+        i->sources[i->n_sources++] = other->sources[0];
+        other->n_sources = 0; /* it has been taken over */
+        return 0;
+}

@@ -12,9 +12,10 @@
 
 #define INPUT_FILE "input.json" /* name of the secret that carries it */
 #define INPUT_SOURCES_MAX 1024u
-#define INPUT_WEIGHT_MAX 1000000u   /* of a source */
-#define INPUT_TEXT_MAX (4u << 20)   /* bytes of the file */
-#define INPUT_RECORD_MAX (1u << 30) /* upper bound of maxRecord */
+#define INPUT_SOURCE_BYTES_MAX (48u << 10) /* of the text with one source that is added */
+#define INPUT_WEIGHT_MAX 1000000u          /* of a source */
+#define INPUT_TEXT_MAX (4u << 20)          /* bytes of the file */
+#define INPUT_RECORD_MAX (1u << 30)        /* upper bound of maxRecord */
 
 enum source_kind {
         SOURCE_FILES,   /* pathPattern is a path or file:// */
@@ -173,6 +174,11 @@ enum source_kind input_source_kind(const char *path_pattern, const char *command
 /* Reads the text; what it leaves out has the default of primus-job(5). 0; -EBADMSG with one line in
  * *ret_error (allocated); -ENOMEM. */
 int input_read(const char *text, size_t size, struct input **ret, char **ret_error);
+/* Room for INPUT_SOURCES_MAX, so that the sources that are there stay where they are when one is added. */
+int input_reserve(struct input *i);
+/* One more source of an input with room for it: of such a text that has it alone. 0; -EBADMSG, as
+ * input_read(), also of another number; -ENOSPC; -ENOMEM. */
+int input_append(struct input *i, const char *text, size_t size, char **ret_error);
 struct input *input_free(struct input *i);
 static inline void input_free_p(struct input **i) {
         input_free(*i);

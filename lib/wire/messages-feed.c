@@ -142,6 +142,45 @@ int feed_report_read(sd_bus_message *m, struct feed_report *ret) {
         return 1;
 }
 
+int feed_opened_append(sd_bus_message *m, const struct feed_opened *f) {
+        TRY(sd_bus_message_append_basic(m, 'u', &f->credits));
+        TRY(sd_bus_message_open_container(m, 'a', "{sv}"));
+        if (f->sources > 0)
+                TRY(sd_bus_message_append(m, "{sv}", "sources", "t", f->sources));
+        return sd_bus_message_close_container(m);
+}
+
+int feed_opened_read(sd_bus_message *m, struct feed_opened *ret) {
+        struct feed_opened f = {};
+        const struct extra known[] = { { "sources", "t", .number = &f.sources } };
+        int r;
+
+        if ((r = sd_bus_message_read_basic(m, 'u', &f.credits)) <= 0 ||
+            (r = read_extra(m, known, ELEMENTSOF(known))) <= 0)
+                return link_bad(r);
+        *ret = f;
+        return 1;
+}
+
+int feed_source_append(sd_bus_message *m, const struct feed_source_order *o) {
+        if (strlen(o->text) > INPUT_SOURCE_BYTES_MAX)
+                return -E2BIG;
+        TRY(sd_bus_message_append(m, "us", o->source, o->text));
+        return link_append_extra_empty(m);
+}
+
+int feed_source_read(sd_bus_message *m, struct feed_source_order *ret) {
+        struct feed_source_order o;
+        int r;
+
+        if ((r = sd_bus_message_read(m, "us", &o.source, &o.text)) <= 0 || (r = link_skip_extra(m)) <= 0)
+                return link_bad(r);
+        if (strlen(o.text) > INPUT_SOURCE_BYTES_MAX)
+                return -EBADMSG;
+        *ret = o;
+        return 1;
+}
+
 int scan_batch_append(sd_bus_message *m, const struct scan_batch *b) {
         int r;
 

@@ -268,7 +268,7 @@ void exit_report_done(struct exit_report *e);
 /* ---- agent -> master, one-way ---- */
 /* Heartbeat(t seq, a{sv})                  answered by HeartbeatAck(t seq, a{sv})
  * Exited(exit, a{sv})                      answered by ExitCommitted(id, a{sv}) once it is on masterd's disk
- * FeedOpen(id, u credits, a{sv})           the executor is ready for that many tasks
+ * FeedOpen(id, u credits, a{sv} {"sources" t})   the executor is ready for that many tasks
  * FeedReport(id, ay progress, u credits, (tttt) counters, a{sv} {"sync" t})
  * Ready(id, b ready, s why, a{sv})         it is ready, or why not in time; again with every registration
  * ScanBatch(id, ay entries, b last, s error, a{sv} {"waitingFor" s, "passed" t})   error "" = fine
@@ -290,6 +290,13 @@ struct feed_report {
 };
 int feed_report_append(sd_bus_message *m, const struct feed_report *f);
 int feed_report_read(sd_bus_message *m, struct feed_report *ret);
+
+struct feed_opened {
+        uint32_t credits;
+        uint64_t sources; /* it knows so many; 0: it cannot be told of more (FeedSource) */
+};
+int feed_opened_append(sd_bus_message *m, const struct feed_opened *f);
+int feed_opened_read(sd_bus_message *m, struct feed_opened *ret);
 
 struct scan_batch {
         const uint8_t *entries; /* array of scan_entry */
@@ -341,6 +348,14 @@ struct feed_order {
 };
 int feed_order_append(sd_bus_message *m, const struct feed_order *o);
 int feed_order_read(sd_bus_message *m, struct feed_order *ret);
+
+/* A source that its job has more, for the feeder of an executor. Only for one that said how many it knows. */
+struct feed_source_order {
+        uint32_t source;  /* its number: one that it has is passed over */
+        const char *text; /* as input.json, with this source alone; at most INPUT_SOURCE_BYTES_MAX bytes */
+};
+int feed_source_append(sd_bus_message *m, const struct feed_source_order *o);
+int feed_source_read(sd_bus_message *m, struct feed_source_order *ret);
 
 /* Who else is in the job now, for an executor that runs. */
 struct rendezvous_order {

@@ -136,14 +136,14 @@ static int read_scale(sd_bus_message *call, struct edits *e, sd_bus_error *error
         return r;
 }
 
-static int read_role(sd_bus_message *call, struct edits *e, enum edit_kind kind, sd_bus_error *error) {
+static int read_one(sd_bus_message *call, struct edits *e, enum edit_kind kind, sd_bus_error *error) {
         const char *text;
         int r = sd_bus_message_read(call, "ts", &e->version, &text);
 
         if (r < 0)
                 return r;
-        return kind == EDIT_ADD_ROLE ? add_edit(e, kind, NULL, text, NULL, error)
-                                     : add_edit(e, kind, text, NULL, NULL, error);
+        return kind == EDIT_REMOVE_ROLE ? add_edit(e, kind, text, NULL, NULL, error)
+                                        : add_edit(e, kind, NULL, text, NULL, error);
 }
 
 static int read_edits(sd_bus_message *call, struct edits *e, sd_bus_error *error) {
@@ -153,10 +153,14 @@ static int read_edits(sd_bus_message *call, struct edits *e, sd_bus_error *error
                 return read_update(call, e, error);
         if (strcmp(member, "Scale") == 0)
                 return read_scale(call, e, error);
-        return read_role(call, e, strcmp(member, "AddRole") == 0 ? EDIT_ADD_ROLE : EDIT_REMOVE_ROLE, error);
+        return read_one(call, e,
+                        strcmp(member, "AddRole") == 0     ? EDIT_ADD_ROLE
+                        : strcmp(member, "AddSource") == 0 ? EDIT_ADD_SOURCE
+                                                           : EDIT_REMOVE_ROLE,
+                        error);
 }
 
-/* ---- Update, Scale, AddRole, RemoveRole ---- */
+/* ---- Update, Scale, AddRole, RemoveRole, AddSource ---- */
 
 struct asked_call {
         struct manager *manager;
@@ -283,6 +287,8 @@ const sd_bus_vtable api_job_change_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("AddRole", SD_BUS_ARGS("t", version, "s", role), SD_BUS_RESULT("t", now),
                                 on_change, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("RemoveRole", SD_BUS_ARGS("t", version, "s", name), SD_BUS_RESULT("t", now),
+                                on_change, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("AddSource", SD_BUS_ARGS("t", version, "s", source), SD_BUS_RESULT("t", now),
                                 on_change, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("RestartRole", SD_BUS_ARGS("s", role, "i", index, "u", batch),
                                 SD_BUS_RESULT("u", executors), on_restart, SD_BUS_VTABLE_UNPRIVILEGED),

@@ -309,13 +309,10 @@ static int on_telemetry(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 static int on_feed_open(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct executor_id id;
-        uint32_t credits;
-        int r = executor_id_read(m, &id);
+        struct feed_opened opened;
 
-        if (r >= 0)
-                r = sd_bus_message_read_basic(m, 'u', &credits);
-        if (r >= 0 && node_of(l))
-                feeding_opened(l->manager, l->node, &id, credits);
+        if (executor_id_read(m, &id) > 0 && feed_opened_read(m, &opened) > 0 && node_of(l))
+                feeding_opened(l->manager, l->node, &id, &opened);
         return 1;
 }
 

@@ -69,6 +69,7 @@ static const struct {
         { "Scale", "change it" },
         { "AddRole", "change it" },
         { "RemoveRole", "change it" },
+        { "AddSource", "change it" },
         { "Suspend", "suspend it" },
         { "SuspendAs", "suspend it" },
         { "Resume", "resume it" },

@@ -70,6 +70,7 @@ const struct audit_rule audit_rules[] = {
         { "Job", "Update", AUDIT_CHANGES, "version changes*" },
         { "Job", "Scale", AUDIT_CHANGES, "version roles" },
         { "Job", "AddRole", AUDIT_CHANGES, "version -" },
+        { "Job", "AddSource", AUDIT_CHANGES, "version -" },
         { "Job", "RemoveRole", AUDIT_CHANGES, "version name" },
         { "Job", "RestartRole", AUDIT_CHANGES, "role index batch" },
 

@@ -56,7 +56,7 @@ int data_new(const struct data_config *c, struct data **ret) {
         r = order_init(&d->order, &d->listing, d->config.weights, c->order, c->seed, c->epochs);
         if (r < 0)
                 return r;
-        d->state = calloc(1, records_state_max(d));
+        d->state = calloc(1, records_state_max(d->config.n_sources));
         if (!d->state)
                 return -ENOMEM;
         *ret = TAKE_PTR(d);
@@ -209,7 +209,7 @@ void data_source_totals(const struct data *d, uint32_t source, struct data_total
 }
 
 size_t data_memory(const struct data *d) {
-        return sizeof(*d) + d->config.n_sources * sizeof(*d->counts) + records_state_max(d) +
-               listing_memory(&d->listing) + blocks_memory(d) + ids_memory(&d->ids) +
-               ids_memory(&d->split_ids) + d->work_memory;
+        return sizeof(*d) + d->config.n_sources * sizeof(*d->counts) +
+               records_state_max(d->config.n_sources) + listing_memory(&d->listing) + blocks_memory(d) +
+               ids_memory(&d->ids) + ids_memory(&d->split_ids) + d->work_memory;
 }

@@ -27,9 +27,9 @@
  * tasks out by a hash of seed and file: the same ones in each epoch, those of one file evenly spread; they
  * are never made and counted nowhere.
  *
- * Steering. People may add, pause, resume, remove and re-weight a source. Such a step has its place in the order,
- * before the first task that nobody has had: what was planned behind it is planned anew. It is on disk with
- * the block that it falls into, so a block that is made again holds the same tasks. Turns by weight are
+ * Steering. People may add, pause, resume, remove and re-weight a source. Such a step has its place in the
+ * order, before the first task that nobody has had: what was planned behind it is planned anew. It is on disk
+ * with the block that it falls into, so a block that is made again holds the same tasks. Turns by weight are
  * counted from the last step on.
  *
  * Splitting. A file of known size s > split > 0 has ceil(s / split) parts, the last one with what is left; a
@@ -138,11 +138,13 @@ void data_steering(const struct data *d, uint32_t source, struct data_steering *
 
 /* One more source, the last one, which has its turns from the next task on that nobody has had. In an epoch
  * that is not the first, it has a part in that one and those that follow. Durable with the next data_flush(),
- * which comes after that of the configuration that has it. -ENOSPC: INPUT_SOURCES_MAX; -EBUSY: restoring, or
- * too often without a task between; -ENOMEM. Changes nothing then. */
-int data_append(struct data *d, uint32_t weight);
+ * which comes after that of the configuration that has it. Cannot fail, once there is room for it:
+ * data_append_room(), in the same turn. -ENOSPC: INPUT_SOURCES_MAX; -EBUSY: restoring, or too often without a
+ * task between; -ENOMEM. */
+int data_append_room(struct data *d, size_t n);
+void data_append(struct data *d, uint32_t weight);
 /* After data_restored(): sources of the configuration that were not added before the end of who wrote that,
- * are now. As data_append(). */
+ * are now. As data_append_room(). */
 int data_append_rest(struct data *d);
 
 /* ---- making tasks ---- */

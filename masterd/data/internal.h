@@ -151,7 +151,7 @@ void steer_skip_unwanted(struct data *d);
 #define STATE_HEAD 24u
 #define STATE_COUNTS 6u
 size_t records_state_size(const struct data *d);
-size_t records_state_max(const struct data *d);
+size_t records_state_max(size_t n_sources); /* of any with so many */
 void records_state_write(const struct data *d, uint8_t *to);
 static inline uint64_t *counts_field(struct counts *c, size_t i) {
         uint64_t *const fields[STATE_COUNTS] = { &c->split_off,  &c->done,         &c->skipped,

@@ -414,7 +414,7 @@ static bool load_task(struct reading *r, const json_t *o, size_t i) {
 
 static bool load_all(struct reading *r, const json_t *o) {
         struct data *d = r->d;
-        _cleanup_free_ uint8_t *state = calloc(1, records_state_max(d));
+        _cleanup_free_ uint8_t *state = calloc(1, records_state_max(d->config.n_sources));
         const json_t *blocks, *tasks, *item;
         size_t i;
         int e;

@@ -12,8 +12,8 @@ size_t records_state_size(const struct data *d) {
         return STATE_HEAD + order_place_size(&d->order) + d->config.n_sources * STATE_COUNTS * 8;
 }
 
-size_t records_state_max(const struct data *d) {
-        return STATE_HEAD + order_place_max(d->config.n_sources) + d->config.n_sources * STATE_COUNTS * 8;
+size_t records_state_max(size_t n_sources) {
+        return STATE_HEAD + order_place_max(n_sources) + n_sources * STATE_COUNTS * 8;
 }
 
 void records_state_write(const struct data *d, uint8_t *to) {

@@ -61,55 +61,47 @@ int data_steer(struct data *d, uint32_t source, const struct data_steering *how)
 
 /* ---- adding ---- */
 
-/* For one more. Nothing is another one for that, but where it lies. */
-static int reserve(struct data *d, size_t n) {
+/* Nothing is another one for that, but where it lies. */
+static int reserve_sources(struct data *d, size_t n) {
         uint32_t *weights = d->weights;
-        int r = ARRAY_GROW(d->counts, n);
+        uint8_t *state;
 
-        if (r >= 0)
-                r = ARRAY_GROW(d->listing.sources, n);
-        if (r >= 0)
-                r = order_reserve(&d->order, n);
-        if (r >= 0)
-                r = ARRAY_GROW(weights, n);
-        if (r < 0)
-                return r;
+        if (ARRAY_GROW(d->counts, n) < 0 || ARRAY_GROW(d->listing.sources, n) < 0 ||
+            order_reserve(&d->order, n) < 0 || ARRAY_GROW(weights, n) < 0)
+                return -ENOMEM;
         if (!d->weights)
                 memset(weights, 0, n * sizeof(*weights));
         d->config.weights = d->order.weights = d->weights = weights;
+        state = realloc(d->state, records_state_max(n));
+        if (!state)
+                return -ENOMEM;
+        d->state = state;
         return 0;
 }
 
-int data_append(struct data *d, uint32_t weight) {
-        uint32_t n = (uint32_t)d->config.n_sources;
-        struct order_step step = { .source = n, .weight = weight };
-        uint8_t *state;
+int data_append_room(struct data *d, size_t n) {
+        size_t all = d->config.n_sources + n;
         int r;
 
-        if (n >= INPUT_SOURCES_MAX)
+        if (all > INPUT_SOURCES_MAX)
                 return -ENOSPC;
-        if (d->restoring || d->order.at.n_sources < n)
+        if (d->restoring || d->order.at.n_sources < d->config.n_sources)
                 return -EBUSY;
-        r = reserve(d, n + 1);
-        r = r < 0 ? r : prepare_step(d, n + 1);
-        if (r < 0)
-                return r;
+        r = reserve_sources(d, all);
+        return r < 0 ? r : prepare_step(d, (uint32_t)all);
+}
+
+void data_append(struct data *d, uint32_t weight) {
+        uint32_t n = (uint32_t)d->config.n_sources;
+
         d->counts[n] = (struct counts){};
         d->listing.sources[n] = (struct listed_source){};
         d->weights[n] = weight;
         d->config.n_sources++;
         d->listing.n_sources++;
-        state = realloc(d->state, records_state_max(d));
-        if (!state) {
-                d->config.n_sources--;
-                d->listing.n_sources--;
-                return -ENOMEM;
-        }
-        d->state = state;
         order_extend(&d->order);
-        blocks_step(d, &step);
+        blocks_step(d, &(struct order_step){ .source = n, .weight = weight });
         d->state_dirty = d->urgent = true;
-        return 0;
 }
 
 int data_append_rest(struct data *d) {

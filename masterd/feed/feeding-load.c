@@ -156,8 +156,10 @@ static int restore(struct manager *m, struct job *j) {
         if (r < 0)
                 return log_full(LOG_ERR, r, &(struct log_fields){ .job = j->number },
                                 "What is stored of the data of job %u does not fit together", j->number);
+        /* The configuration had them, and their step was not on disk. */
+        r = data_append_rest(j->data->data);
         j->data->finished = feeding_over(j);
-        return 0;
+        return r;
 }
 
 int feeding_load(struct manager *m) {

@@ -62,6 +62,11 @@ void feeding_known(struct executor *e);
  */
 uint64_t feeding_look_for_starved(struct manager *m, struct job *j, uint64_t now);
 
+/* ---- feeding-grow.c */
+
+/* The executor's feeder is told of those sources that it does not know, before any task of them. */
+void feeding_tell_sources(struct executor *e);
+
 /* ---- feeding-control.c */
 
 /* Nobody can do anything with its data any more, or it has none. */

@@ -32,7 +32,8 @@ static void open_feed(struct executor *e) {
         e->feed.last = false;
 }
 
-void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits) {
+void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id,
+                    const struct feed_opened *opened) {
         struct executor *e = feed_executor(m, node, id);
         bool again;
 
@@ -48,11 +49,14 @@ void feeding_opened(struct manager *m, struct node *node, const struct executor_
                 (void)feeding_control(e, FEED_CONTROL_PAUSE, 0, 0);
         else if (again) /* it may have missed that */
                 (void)feeding_control(e, FEED_CONTROL_RESUME, 0, 0);
+        e->feed.sources = opened->sources;
+        feeding_tell_sources(e);
         /* A grant may have been lost with the link that it was sent on. One that was not is ignored, or
          * answered with DONE. */
         feeding_grant_again(e);
         /* Who waits there it says next, if anybody does. */
-        feeding_set_credits(e, &(struct taker_word){ .credits = credits, .speaks = e->feed.taker.speaks });
+        feeding_set_credits(
+                e, &(struct taker_word){ .credits = opened->credits, .speaks = e->feed.taker.speaks });
         feeding_run(m, e->job);
 }
 

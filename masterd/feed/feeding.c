@@ -8,11 +8,12 @@
 #include "masterd/core/manager.h"
 #include "masterd/feed/feeding-parts.h"
 
-static struct job_data *job_data_free(struct job_data *d, size_t n_sources) {
+static struct job_data *job_data_free(struct job_data *d) {
         if (!d)
                 return NULL;
-        for (size_t i = 0; d->sources && i < n_sources; i++) {
+        for (size_t i = 0; d->sources && d->input && i < d->input->n_sources; i++) {
                 free(d->sources[i].cursor);
+                free(d->sources[i].text);
                 free(d->sources[i].waiting_for);
                 sd_event_source_disable_unref(d->sources[i].retry);
         }
@@ -73,7 +74,7 @@ int feeding_new(struct job *j) {
         if (r >= 0)
                 r = d->input->n_sources == n ? make_data(j, d) : -EBADMSG;
         if (r < 0) {
-                job_data_free(d, n);
+                job_data_free(d);
                 return r;
         }
         j->data = d;
@@ -84,7 +85,7 @@ void feeding_free(struct job *j) {
         if (!j->data)
                 return;
         feeding_control_free(j);
-        j->data = job_data_free(j->data, spec_n_sources(j->spec));
+        j->data = job_data_free(j->data);
 }
 
 void feeding_restart(struct manager *m, struct job *j) {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/wire/input.h"
 #include "lib/wire/messages.h"
 #include "masterd/data/data.h"
@@ -64,7 +65,8 @@ void feeding_changed(struct manager *m, struct job *j);
 
 /* ---- what agents say */
 
-void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits);
+void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id,
+                    const struct feed_opened *opened);
 void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id,
                       const struct feed_report *report);
 void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id,
@@ -112,6 +114,16 @@ struct feeding_steering {
         uint32_t weight; /* 0: as it is; at most INPUT_WEIGHT_MAX */
 };
 int feeding_steer(struct manager *m, struct job *j, const char *name, const struct feeding_steering *how);
+/* Sources that a configuration has behind those of now. 0: feeding_grow() follows in this turn, once the
+ * configuration is recorded, and takes the growth over; -EPERM: *why* tells the reason, a part of a sentence;
+ * -ENOMEM. */
+#define FEEDING_WHY_MAX 384u
+struct feeding_growth;
+int feeding_may_grow(struct job *j, const struct job_spec *after, struct feeding_growth **ret,
+                     char why[static FEEDING_WHY_MAX]);
+void feeding_grow(struct manager *m, struct job *j, struct feeding_growth *g);
+struct feeding_growth *feeding_growth_free(struct feeding_growth *g);
+DEFINE_CLEANUP(struct feeding_growth *, feeding_growth_free)
 /* Asks all feeders for what they know; done (from the loop, never before this returns) says whether all have
  * answered within the time. It is called once in any case: at the latest, with false, when the job leaves
  * memory. -ENODATA; -ENOMEM. */

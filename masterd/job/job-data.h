@@ -26,6 +26,7 @@ struct source {
         uint64_t batch;    /* of that file */
         uint64_t passed;   /* what is still to come is of this batch or later */
         char *waiting_for; /* what the listing waits for, or NULL */
+        char *text;        /* as feeders are told it, where it was added; NULL: not made yet */
         struct node *node; /* where it is being scanned; NULL: nowhere */
         uint32_t attempt;  /* of its unit */
         bool reported;     /* the node has said in its registration that the unit is there */
@@ -39,7 +40,7 @@ struct job_data {
         struct data *data;      /* NULL once the job has ended */
         struct input *input;    /* as executors are told it */
         char *input_text;       /* the same as JSON: their private file */
-        struct source *sources; /* spec->n_inputs */
+        struct source *sources; /* input->n_sources */
         bool finished;          /* enough tasks are done */
         struct sums *sums;      /* of a job that is over: all that is kept of it in memory */
 

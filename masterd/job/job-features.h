@@ -188,6 +188,7 @@ struct executor_feed {
                               */
         bool open;           /* its feeder is connected and has told its credits */
         bool last;           /* end of file was promised */
+        uint64_t sources;    /* it knows so many; 0: it cannot be told of more */
         uint32_t n_leases;
         struct task *leases; /* tasks it holds, a list through task.lease_next */
         struct taker

@@ -284,6 +284,20 @@ static void record_change(struct manager *m, struct job *j, size_t first_cut, co
                      note->text);
 }
 
+/* What its data gets more of. */
+static int prepare_growth(struct job *j, const struct job_spec *spec, struct feeding_growth **ret,
+                          sd_bus_error *error) {
+        char why[FEEDING_WHY_MAX] = "";
+        int r;
+
+        if (spec_n_sources(spec) <= spec_n_sources(j->spec))
+                return 0;
+        r = feeding_may_grow(j, spec, ret, why);
+        return r == -EPERM ? sd_bus_error_setf(error, ERROR_REFUSED, "Job %u gets no more data: %s",
+                                               j->number, why)
+                           : r;
+}
+
 /* Takes spec over on success; text is it. */
 static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec *spec, const char *text,
                  const char *what, const struct edit_effects *effects, sd_bus_error *error) {
@@ -291,12 +305,13 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         bool limit_changes = j->spec->time_limit_usec != spec->time_limit_usec;
         _cleanup_free_ const struct role_spec **resized = NULL;
         _cleanup_free_ char *before = NULL;
+        _cleanup_(feeding_growth_free_p) struct feeding_growth *growth = NULL;
         uint32_t step = steps_left(j, spec);
         size_t n_cuts = j->change.n_cuts, n_resized;
         bool role_goes = false;
-        int r;
+        int r = prepare_growth(j, spec, &growth, error);
 
-        r = find_resized(j->spec, spec, &resized, &n_resized);
+        r = r < 0 ? r : find_resized(j->spec, spec, &resized, &n_resized);
         if (r < 0)
                 return r;
         if (effects->limits) {
@@ -324,6 +339,8 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         holdings_weigh(j);
         j->order_step = step;
         record_change(m, j, n_cuts, before ?: "", text);
+        if (growth)
+                feeding_grow(m, j, TAKE_PTR(growth));
         if (effects->limits) {
                 limits_apply(m, j, &limits);
                 record_job(m, j, NULL, false); /* since when */

@@ -355,6 +355,34 @@ static int remove_role(struct editor *x, const char *name) {
         return 0;
 }
 
+/* Sources are numbered, files before topics; so what is added is the last one. */
+static int add_source(struct editor *x, const char *text, char ret_name[static 64]) {
+        json_error_t error;
+        json_t *manager = json_object_get(x->root, "inputManager"), *list, *other;
+        _cleanup_(json_unref_p) json_t *source = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+        bool topic = json_object_get(source, "topic");
+        const char *name = json_string_value(json_object_get(source, topic ? "topic" : "name"));
+        json_t *topics = json_object_get(json_object_get(manager, "kafkaConfig"), "topics");
+        size_t i;
+
+        if (!source)
+                return refuse_edit(x, "%d:%d: %s", error.line, error.column, error.text);
+        if (!name || !*name || strlen(name) >= 64)
+                return refuse_edit(x, "name: the new source needs a name, of at most 63 characters");
+        list = topic || topics ? topics : json_object_get(json_object_get(manager, "fileConfig"), "inputs");
+        if (!list)
+                return refuse_edit(x, "the job has no %s that %s could be added to",
+                                   topic ? "inputManager.kafkaConfig" : "inputManager", name);
+        if (!topic && topics)
+                return refuse_edit(x, "the job reads topics: only a topic can be added to it");
+        json_array_foreach (list, i, other)
+                if (strcmp(json_string_value(json_object_get(other, topic ? "topic" : "name")) ?: "", name) ==
+                    0)
+                        return refuse_edit(x, "the job has a source %s already", name);
+        snprintf(ret_name, 64, "%s", name);
+        return json_array_append(list, source) < 0 ? -ENOMEM : 0;
+}
+
 /* ---- what has changed, in words ---- */
 
 /* The value at a path, or NULL. Roles stand at the same place in both, or are told of as a whole. */
@@ -428,9 +456,10 @@ static int say_change(struct editor *x, json_t *before, json_t *after, const str
                 char path[SPEC_EDIT_TEXT_MAX];
                 json_t *a, *b;
 
-                if (edits[i].kind == EDIT_ADD_ROLE || edits[i].kind == EDIT_REMOVE_ROLE) {
-                        fprintf(f, "%srole %s %s", first ? "" : ", ", names[i],
-                                edits[i].kind == EDIT_ADD_ROLE ? "added" : "removed");
+                if (edits[i].kind != EDIT_SET && edits[i].kind != EDIT_SCALE) {
+                        fprintf(f, "%s%s %s %s", first ? "" : ", ",
+                                edits[i].kind == EDIT_ADD_SOURCE ? "data source" : "role", names[i],
+                                edits[i].kind == EDIT_REMOVE_ROLE ? "removed" : "added");
                         first = false;
                         continue;
                 }
@@ -508,6 +537,9 @@ int spec_edit(const struct job_spec *before, const struct spec_edit *edits, size
                         break;
                 case EDIT_ADD_ROLE:
                         r = add_role(&x, edits[i].value, names[i]);
+                        break;
+                case EDIT_ADD_SOURCE:
+                        r = add_source(&x, edits[i].value, names[i]);
                         break;
                 case EDIT_REMOVE_ROLE:
                         snprintf(names[i], sizeof(names[i]), "%s", edits[i].path);

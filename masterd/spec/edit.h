@@ -16,6 +16,7 @@ enum edit_kind {
         EDIT_SCALE,       /* role path has value executors; minNum follows where it was the same as num */
         EDIT_ADD_ROLE,    /* value: JSON of one role */
         EDIT_REMOVE_ROLE, /* path: its name */
+        EDIT_ADD_SOURCE,  /* value: JSON of one source of its data, an entry of inputs or topics */
 };
 
 /* path: keys with dots between them, "priority", "env.LR"; of a role behind its name, "worker.vcores" or

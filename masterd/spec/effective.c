@@ -219,3 +219,30 @@ int spec_input_json(const struct job_spec *s, char **ret_json) {
         return write_text(&(const struct schema){ .keys = keys, .n = ELEMENTSOF(keys) }, s, JSON_COMPACT,
                           ret_json);
 }
+
+int spec_source_json(const struct job_spec *s, size_t i, char **ret_json) {
+        bool topic = i >= s->n_inputs;
+        _cleanup_(json_unref_p) json_t *root = NULL, *source = NULL;
+        _cleanup_free_ char *all = NULL;
+        json_t *manager, *files, *topics;
+        int r = spec_input_json(s, &all);
+
+        if (r < 0)
+                return r;
+        root = json_loads(all, 0, NULL);
+        manager = json_object_get(root, "inputManager");
+        files = json_object_get(json_object_get(manager, "fileConfig"), "inputs");
+        topics = json_object_get(json_object_get(manager, "kafkaConfig"), "topics");
+        source = json_incref(json_array_get(topic ? topics : files, topic ? i - s->n_inputs : i));
+        if (!source)
+                return -ENOMEM;
+        if (!topic)
+                (void)json_object_del(manager, "kafkaConfig");
+        else
+                (void)json_object_del(manager, "fileConfig");
+        if (json_array_clear(topic ? topics : files) < 0 ||
+            json_array_append(topic ? topics : files, source) < 0)
+                return -ENOMEM;
+        *ret_json = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(12));
+        return *ret_json ? 0 : -ENOMEM;
+}

@@ -80,8 +80,8 @@ static void grant(struct feed_host *h, uint32_t credits) {
                 die("granting");
 }
 
-static void on_open(void *userdata, const struct executor_id *id, uint32_t credits) {
-        grant(userdata, credits);
+static void on_open(void *userdata, const struct executor_id *id, const struct feed_opened *opened) {
+        grant(userdata, opened->credits);
 }
 
 static void on_progress(void *userdata, const struct executor_id *id, const struct feed_report *report) {

@@ -361,6 +361,9 @@ class FakeMaster:
     def do_RemoveRole(self, job, version, name):
         return self.new_version(job, version, name, "role removed")
 
+    def do_AddSource(self, job, version, source):
+        return self.new_version(job, version, json.loads(source), "data source added")
+
     def do_RestartRole(self, job, role, index, batch):
         job.edits.append((role, index, batch))
         return "u", (3 if index < 0 else 1,)

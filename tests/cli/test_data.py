@@ -255,3 +255,19 @@ def test_status_of_steered_sources(master, job, ctl):
     assert shown[1].split()[-1] == "paused" and shown[3].split()[-1] == "removed"
     o = json.loads(ctl("status", "--json").stdout)["data"]["sources"]
     assert [(s["weight"], s["paused"], s["removed"]) for s in o] == [(3, True, False), (None, False, False), (1, False, True), (None, False, False)]
+
+
+def test_source_is_added(master, job, ctl, tmp_path):
+    file = tmp_path / "b.json"
+    file.write_text('{"name": "b", "spec": {"pathPattern": "/b"}}')
+    version = job.version
+    r = ctl("data", "add", "1", file)
+    assert r.returncode == 0 and r.stdout == f"Job 1 is at version {version + 1}: data source added\n"
+    assert job.edits == [{"name": "b", "spec": {"pathPattern": "/b"}}]
+    r = ctl("data", "add", f"--if-version={version}", "1", file)
+    assert r.returncode == 1 and f"at version {version + 1}" in r.stderr
+    assert json.loads(ctl("data", "add", "--json", "1", file).stdout) == {"job": 1, "version": version + 2, "change": "data source added"}
+    missing = ctl("data", "add", "1", tmp_path / "none")
+    assert missing.returncode == 1 and "cannot read" in missing.stderr
+    for wrong in (("add", "1"), ("add", "1", file, "x"), ("add", "--failed", "1", file), ("pause", "--if-version=1", "1", "logs"), ("--if-version=1", "1")):
+        assert ctl("data", *wrong).returncode == 2, wrong

@@ -64,10 +64,13 @@ void world_later(struct world *w, uint32_t n) {
 /* The configuration is on disk at once, the step with the next flush. */
 int world_append(struct world *w) {
         uint32_t n = (uint32_t)w->config.n_sources;
-        int r = data_append(w->d, w->config.weights ? w->weights[n] : 0);
+        int r = data_append_room(w->d, 1);
 
-        w->config.n_sources += r >= 0;
-        return r;
+        if (r < 0)
+                return r;
+        data_append(w->d, w->config.weights ? w->weights[n] : 0);
+        w->config.n_sources++;
+        return 0;
 }
 
 /* ---- disk ---- */

@@ -44,6 +44,7 @@ struct state {
         bool quiet;                /* grant nothing, as a manager without a link */
         bool bye, bye_failed, last_sent;
         unsigned opens, entries;
+        uint64_t sources; /* that the executor said it knows */
         char *paths[TASKS], *files[TASKS];
         unsigned wait_entries; /* how many batches are put off first */
         pid_t pid;
@@ -76,11 +77,12 @@ _unused_ static void grant(struct state *s, uint32_t credits) {
                 s->granted += n;
 }
 
-_unused_ static void on_open(void *userdata, const struct executor_id *id, uint32_t credits) {
+_unused_ static void on_open(void *userdata, const struct executor_id *id, const struct feed_opened *opened) {
         struct state *s = userdata;
 
         s->opens++;
-        grant(s, credits);
+        s->sources = opened->sources;
+        grant(s, opened->credits);
 }
 
 _unused_ static void on_progress(void *userdata, const struct executor_id *id,

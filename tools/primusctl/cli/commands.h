@@ -17,6 +17,9 @@ extern const struct command get_command;
 extern const struct command exec_command, shell_command, forward_command;
 extern const struct command update_command, scale_command, role_command, restart_command;
 
+/* primusctl data add: a source that stands in a file, at that version of the job (NULL: at any). */
+int change_add_source(struct cli *c, const char *job, const char *file, const char *version);
+
 /* primus-submit, compatible with upstream's: --primus_conf FILE [--wait_app_completion true] [--command
  * submit]. */
 int primus_submit_main(struct cli *c, int argc, char **argv);

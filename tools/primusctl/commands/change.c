@@ -13,7 +13,7 @@
 #include "lib/base/utf8.h"
 #include "tools/primusctl/cli/commands.h"
 
-#define ROLE_BYTES_MAX (4u << 20)
+#define PART_BYTES_MAX (4u << 20)
 
 struct change_options {
         const char *version;
@@ -91,6 +91,16 @@ static int begin(struct cli *c, const char *text, const char *method, const void
         if (r)
                 return r;
         return sd_bus_message_append(*ret, "t", version) < 0 ? cli_oom(c) : 0;
+}
+
+/* A part of a configuration, as JSON; "-" is standard input. */
+static int read_part(struct cli *c, const char *file, char **ret) {
+        int r = strcmp(file, "-") == 0 ? read_fd(STDIN_FILENO, PART_BYTES_MAX, ret, NULL)
+                                       : read_file(file, PART_BYTES_MAX, ret, NULL);
+
+        if (r < 0)
+                return cli_fail(c, "cannot read %s: %s", file, strerror(-r));
+        return utf8_valid(*ret, strlen(*ret)) ? 0 : cli_fail(c, "%s is not valid UTF-8", file);
 }
 
 /* ---- update ---- */
@@ -197,12 +207,9 @@ static int role_run(struct cli *c, void *options, char **args, size_t n) {
         if (!add && strcmp(args[0], "remove") != 0)
                 return cli_usage(c, "role: add or remove, not '%s'", args[0]);
         if (add) {
-                r = strcmp(args[2], "-") == 0 ? read_fd(STDIN_FILENO, ROLE_BYTES_MAX, &text, NULL)
-                                              : read_file(args[2], ROLE_BYTES_MAX, &text, NULL);
-                if (r < 0)
-                        return cli_fail(c, "cannot read %s: %s", args[2], strerror(-r));
-                if (!utf8_valid(text, strlen(text)))
-                        return cli_fail(c, "%s is not valid UTF-8", args[2]);
+                r = read_part(c, args[2], &text);
+                if (r)
+                        return r;
         }
         r = begin(c, args[1], add ? "AddRole" : "RemoveRole", options, &job, &m);
         if (r)
@@ -223,6 +230,20 @@ const struct command role_command = {
         .max = 3,
         .run = role_run,
 };
+
+/* ---- data add ---- */
+
+int change_add_source(struct cli *c, const char *job_text, const char *file, const char *version) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        _cleanup_free_ char *text = NULL;
+        struct job_ref job;
+        int r = read_part(c, file, &text);
+
+        r = r ?: begin(c, job_text, "AddSource", &(struct change_options){ version }, &job, &m);
+        if (r)
+                return r;
+        return sd_bus_message_append(m, "s", text) < 0 ? cli_oom(c) : finish(c, &job, m);
+}
 
 /* ---- restart ---- */
 

@@ -18,7 +18,7 @@
 
 struct data_options {
         bool failed;
-        const char *state;
+        const char *state, *version;
         uint64_t limit; /* 0: not given */
 };
 
@@ -329,6 +329,12 @@ static int data_run(struct cli *c, void *options, char **args, size_t n) {
         struct data_options *o = options;
         bool known = !o->state;
 
+        if (n > 0 && strcmp(args[0], "add") == 0)
+                return n != 3 || o->state || o->failed
+                               ? cli_usage(c, "data add: which job, and where is the source? JOB FILE")
+                               : change_add_source(c, args[1], args[2], o->version);
+        if (o->version)
+                return cli_usage(c, "--if-version goes with data add alone");
         for (size_t i = 0; n > 0 && i < ELEMENTSOF(verbs); i++)
                 if (strcmp(args[0], verbs[i].name) == 0)
                         return o->state ? cli_usage(c, "data %s takes no --state", args[0])
@@ -340,7 +346,8 @@ static int data_run(struct cli *c, void *options, char **args, size_t n) {
                                        : steer_sources(c, &source_verbs[i], args + 1, n - 1);
         if (n > 1)
                 return cli_usage(
-                        c, "there is no 'data %s'; there are retry, skip, pause, resume, remove and weight",
+                        c,
+                        "there is no 'data %s'; there are retry, skip, add, pause, resume, remove and weight",
                         args[0]);
         for (size_t i = 0; i < ELEMENTSOF(states); i++)
                 known |= o->state && strcmp(o->state, states[i]) == 0;
@@ -368,22 +375,27 @@ static const struct cli_option data_options[] = {
           "PENDING, LEASED or FAILED tasks alone" },
         { "limit", 0, "N", option_limit, offsetof(struct data_options, limit),
           "show so many at most (1000); 0: all" },
+        { "if-version", 0, "N", option_string, offsetof(struct data_options, version),
+          "add: only if the job is at version N still (primusctl config shows it)" },
         { 0 },
 };
 
 const struct command data_command = {
         .name = "data",
-        .arguments = "[--failed] [--state=STATE] [--limit=N] [JOB] | VERB JOB TASK...|--failed|SOURCE...",
+        .arguments =
+                "[--failed] [--state=STATE] [--limit=N] [JOB] | VERB JOB TASK...|--failed|SOURCE...|FILE",
         .help = "List the tasks of a job's data, try failed ones again, skip some, or steer its sources",
-        .details = "Tasks that are done are not listed, nor those that nobody has come near yet: 'primusctl "
-                   "status' counts them.\n"
-                   "TASK is a number of the list; one with an 's' was split off from a slow one.\n"
-                   "VERB: retry or skip tasks; pause, resume or remove sources, or weight JOB SOURCE N.\n"
-                   "retry: a failed task is tried again from where it was acknowledged, with a new budget.\n"
-                   "skip: a task counts as done without being read (further).\n"
-                   "pause: no more of a source is given out, until resume; what executors have they finish.\n"
-                   "remove: what nobody has begun of a source is no part of the job any more.\n"
-                   "weight: the share of the turns that a source has, beside those of the others.",
+        .details =
+                "Tasks that are done are not listed, nor those that nobody has come near yet: 'primusctl "
+                "status' counts them.\n"
+                "TASK is a number of the list; one with an 's' was split off from a slow one.\n"
+                "VERB: retry or skip tasks; pause, resume or remove sources, weight JOB SOURCE N, or add JOB FILE.\n"
+                "retry: a failed task is tried again from where it was acknowledged, with a new budget.\n"
+                "skip: a task counts as done without being read (further).\n"
+                "add: one more source; FILE has an entry of inputs or topics, as JSON; - reads standard input.\n"
+                "pause: no more of a source is given out, until resume; what executors have they finish.\n"
+                "remove: what nobody has begun of a source is no part of the job any more.\n"
+                "weight: the share of the turns that a source has, beside those of the others.",
         .options = data_options,
         .options_size = sizeof(struct data_options),
         .max = SIZE_MAX,

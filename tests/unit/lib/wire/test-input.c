@@ -332,12 +332,47 @@ static void test_splittable(void **state) {
         assert_true(input_splittable(&s, "s3://b/k"));
 }
 
+static void test_append(void **state) {
+        _cleanup_(input_free_p) struct input *i = read_text(FILES(JSON({ "pathPattern" : "/a" })));
+        static const char one[] = FILES(JSON({ "pathPattern" : "/b", "textInput" : {} }));
+        static const char two[] = JSON({
+                "inputManager" : {
+                        "fileConfig" : {
+                                "inputs" : [
+                                        { "spec" : { "pathPattern" : "/b" } },
+                                        { "spec" : { "pathPattern" : "/c" } }
+                                ]
+                        }
+                }
+        });
+        char *error = NULL;
+        const struct input_source *first;
+
+        assert_int_equal(input_reserve(i), 0);
+        first = i->sources;
+        assert_int_equal(input_append(i, one, strlen(one), &error), 0);
+        assert_int_equal(i->n_sources, 2);
+        assert_ptr_equal(i->sources, first);
+        assert_string_equal(first[0].path_pattern, "/a");
+        assert_string_equal(first[1].path_pattern, "/b");
+        assert_int_equal(input_append(i, two, strlen(two), &error), -EBADMSG);
+        assert_string_equal(error, "one source is added at a time");
+        free(error);
+        assert_int_equal(input_append(i, "{", 1, &error), -EBADMSG);
+        free(error);
+        assert_int_equal(i->n_sources, 2);
+        while (i->n_sources < INPUT_SOURCES_MAX)
+                assert_int_equal(input_append(i, one, strlen(one), &error), 0);
+        assert_int_equal(input_append(i, one, strlen(one), &error), -ENOSPC);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_defaults),    cmocka_unit_test(test_everything),
                 cmocka_unit_test(test_refused),     cmocka_unit_test(test_bounds),
                 cmocka_unit_test(test_words),       cmocka_unit_test(test_times),
                 cmocka_unit_test(test_compression), cmocka_unit_test(test_splittable),
+                cmocka_unit_test(test_append),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -471,6 +471,33 @@ static void test_scan_batch(void **state) {
         assert_true(out.size == 0 && !out.last && out.passed == 0 && !out.waiting_for[0] && !out.error[0]);
 }
 
+static void test_sources(void **state) {
+        static char text[INPUT_SOURCE_BYTES_MAX + 2];
+        struct feed_source_order o = { 7, text }, o_out = {};
+        struct feed_opened out = {};
+        _cleanup_message_ sd_bus_message *said = message_new(), *older = message_new(), *told = message_new(),
+                                         *large = message_new();
+
+        assert_true(feed_opened_append(said, &(struct feed_opened){ 64, 3 }) >= 0);
+        message_seal(said);
+        assert_int_equal(feed_opened_read(said, &out), 1);
+        assert_true(out.credits == 64 && out.sources == 3);
+        assert_true(sd_bus_message_append(older, "ua{sv}", 64, 0) >= 0);
+        message_seal(older);
+        assert_int_equal(feed_opened_read(older, &out), 1);
+        assert_true(out.credits == 64 && out.sources == 0);
+        memset(text, 'x', INPUT_SOURCE_BYTES_MAX);
+        assert_true(feed_source_append(told, &o) >= 0);
+        message_seal(told);
+        assert_int_equal(feed_source_read(told, &o_out), 1);
+        assert_true(o_out.source == 7 && strlen(o_out.text) == INPUT_SOURCE_BYTES_MAX);
+        text[INPUT_SOURCE_BYTES_MAX] = 'x';
+        assert_int_equal(feed_source_append(large, &o), -E2BIG);
+        assert_true(sd_bus_message_append(large, "usa{sv}", 7, text, 0) >= 0);
+        message_seal(large);
+        assert_int_equal(feed_source_read(large, &o_out), -EBADMSG);
+}
+
 static void test_grants_and_control(void **state) {
         static uint8_t bytes[TASKS_WIRE_MAX + 1];
         struct grant_batch g = { .grants = bytes, .size = TASKS_WIRE_MAX, .last = true }, g_out = {};
@@ -716,6 +743,7 @@ int main(void) {
                 cmocka_unit_test(test_feed_report),
                 cmocka_unit_test(test_feed_extra),
                 cmocka_unit_test(test_scan_batch),
+                cmocka_unit_test(test_sources),
                 cmocka_unit_test(test_grants_and_control),
                 cmocka_unit_test(test_serves_refused),
                 cmocka_unit_test(test_order),

@@ -289,7 +289,7 @@ static void listed(struct manager *m, struct job *j, uint32_t n, uint64_t size, 
 static void opened(struct manager *m, struct executor *e, uint32_t credits) {
         struct executor_id id = executor_id_of(e);
 
-        feeding_opened(m, e->node, &id, credits);
+        feeding_opened(m, e->node, &id, &(struct feed_opened){ .credits = credits, .sources = 1 });
 }
 
 static void report_hunger(struct manager *m, struct executor *e, const struct task_progress *p, size_t n,

@@ -143,7 +143,7 @@ static void start(struct fixture *f, struct job *j) {
                 attempts_start_answered(f->m, e,
                                         &(struct start_result){ .invocation = { .qwords = { 1, 2 } },
                                                                 .started_real = now_real() });
-                feeding_opened(f->m, f->node, &id, 4);
+                feeding_opened(f->m, f->node, &id, &(struct feed_opened){ .credits = 4 });
         }
         kit_until_durable(f->m);
         assert_int_equal(j->state, JOB_RUNNING);

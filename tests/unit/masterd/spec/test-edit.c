@@ -39,14 +39,18 @@ struct edited {
         char error[SPEC_EDIT_TEXT_MAX];
 };
 
-static int edit_all(const struct spec_edit *edits, size_t n, struct edited *x) {
+static int edit_text(const char *text, const struct spec_edit *edits, size_t n, struct edited *x) {
         _cleanup_(diagnostics_done) struct diagnostics d = {};
         _cleanup_(spec_free_p) struct job_spec *before = NULL;
 
         *x = (struct edited){};
-        if (spec_parse(config, strlen(config), &before, &d) < 0)
+        if (spec_parse(text, strlen(text), &before, &d) < 0)
                 fail_msg("the test's own configuration is wrong");
         return spec_edit(before, edits, n, &x->spec, &x->text, &x->what, &x->effects, x->error);
+}
+
+static int edit_all(const struct spec_edit *edits, size_t n, struct edited *x) {
+        return edit_text(config, edits, n, x);
 }
 
 static void done(struct edited *x) {
@@ -137,6 +141,75 @@ static void test_roles(void **state) {
         done(&x);
 }
 
+#define FED(...)                                                                                             \
+        JSON({                                                                                               \
+                "name" : "j",                                                                                \
+                "role" : [ { "roleName" : "w", "command" : "c", "inputPolicy" : "STREAMING" } ],             \
+                "inputManager" : __VA_ARGS__                                                                 \
+        })
+
+static void test_sources(void **state) {
+        static const char files[] = FED(
+                { "fileConfig" : { "inputs" : [ { "name" : "a", "spec" : { "pathPattern" : "/a" } } ] } });
+        static const char topics[] = FED({
+                "kafkaConfig" : {
+                        "topics" : [ {
+                                "topic" : "t",
+                                "consumerGroup" : "g",
+                                "config" : { "bootstrap.servers" : "h:1" }
+                        } ]
+                }
+        });
+        const struct spec_edit file = { EDIT_ADD_SOURCE, NULL,
+                                        JSON({ "name" : "b", "spec" : { "pathPattern" : "/b" } }) };
+        const struct spec_edit topic = {
+                EDIT_ADD_SOURCE, NULL,
+                JSON({ "topic" : "u", "consumerGroup" : "g", "config" : { "bootstrap.servers" : "h:1" } })
+        };
+        static const struct {
+                const char *text, *why;
+        } list[] = { { "", "1:" },
+                     { "[]", "needs a name" },
+                     { "{}", "needs a name" },
+                     { JSON({ "name" : 3 }), "needs a name" },
+                     { JSON({ "name" : "a", "spec" : { "pathPattern" : "/b" } }), "has a source a already" },
+                     { JSON({ "name" : "b", "spec" : {} }), "pathPattern" },
+                     { JSON({ "name" : "b/c", "spec" : { "pathPattern" : "/b" } }), "name" } };
+        char *source = NULL;
+        struct edited x;
+
+        assert_int_equal(edit_text(files, &file, 1, &x), 0);
+        assert_int_equal(x.spec->n_inputs, 2);
+        assert_string_equal(x.spec->inputs[1].name, "b");
+        assert_string_equal(x.what, "data source b added");
+        assert_int_equal(spec_source_json(x.spec, 1, &source), 0);
+        assert_non_null(strstr(source, "/b"));
+        assert_null(strstr(source, "/a"));
+        free(source);
+        done(&x);
+        assert_int_equal(edit_text(topics, &topic, 1, &x), 0);
+        assert_int_equal(x.spec->n_topics, 2);
+        assert_string_equal(x.what, "data source u added");
+        assert_int_equal(spec_source_json(x.spec, 1, &source), 0);
+        assert_non_null(strstr(source, json_text("'topic':'u'")));
+        assert_null(strstr(source, json_text("'t'")));
+        free(source);
+        done(&x);
+        /* Numbers of sources stay what they are. */
+        assert_int_equal(edit_text(topics, &file, 1, &x), -EINVAL);
+        assert_string_equal(x.error, "the job reads topics: only a topic can be added to it");
+        assert_int_equal(edit_text(files, &topic, 1, &x), -EINVAL);
+        assert_non_null(strstr(x.error, "no inputManager.kafkaConfig"));
+        assert_int_equal(edit_text(config, &file, 1, &x), -EINVAL);
+        assert_non_null(strstr(x.error, "no inputManager that b"));
+        for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+                struct spec_edit edit = { EDIT_ADD_SOURCE, NULL, list[i].text };
+                assert_int_equal(edit_text(files, &edit, 1, &x), -EINVAL);
+                if (!strstr(x.error, list[i].why))
+                        fail_msg("%zu: '%s' instead of '%s'", i, x.error, list[i].why);
+        }
+}
+
 static void test_refused(void **state) {
         static const struct {
                 struct spec_edit edit;
@@ -186,10 +259,8 @@ static void test_refused(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_set),
-                cmocka_unit_test(test_scale),
-                cmocka_unit_test(test_roles),
-                cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_set),     cmocka_unit_test(test_scale),   cmocka_unit_test(test_roles),
+                cmocka_unit_test(test_sources), cmocka_unit_test(test_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
