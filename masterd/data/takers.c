@@ -47,9 +47,10 @@ void takers_say(struct takers *s, struct taker *t, const struct taker_word *w, u
         bool wants = w->open && w->credits > 0;
         enum taker_list list = !wants ? TAKER_OUT : w->unserved > 0 ? TAKER_STARVED : TAKER_WANTING;
 
-        /* One that has nothing unread asks for what its readers need to be busy; else also for what would
-         * save messages. */
-        if (t->n_unread == 0)
+        /* One that holds nothing asks for what its readers need to be busy; else also for what would save
+         * messages. (That nothing it holds is unread is not enough: what is on its way to it says otherwise
+         * there, and small tasks would go to it alone.) */
+        if (w->idle)
                 t->prefetch = MAX(w->credits, TAKERS_PREFETCH_MIN);
         t->speaks = w->speaks;
         t->unserved = wants ? w->unserved : 0;

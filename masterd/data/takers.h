@@ -53,10 +53,10 @@ struct takers {
 };
 
 /* What a feeder says: how many tasks it takes, and who waits. speaks: of a release that says that. open: it
- * may be granted tasks; otherwise it is OUT. */
+ * may be granted tasks; otherwise it is OUT. idle: it holds none. */
 struct taker_word {
         uint32_t credits, unserved, hungry;
-        bool speaks, open;
+        bool speaks, open, idle;
 };
 void takers_say(struct takers *s, struct taker *t, const struct taker_word *w, uint64_t now);
 /* Out of all lists: it is gone, or cannot be reached until it says something again. */

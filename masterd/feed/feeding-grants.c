@@ -95,6 +95,7 @@ void feeding_set_credits(struct executor *e, const struct taker_word *w) {
         struct taker_word word = *w;
 
         word.open = e->feed.open && !e->feed.last;
+        word.idle = e->feed.n_leases == 0;
         takers_say(&e->job->data->takers, &e->feed.taker, &word, now_boot());
 }
 
@@ -284,7 +285,8 @@ static void grant_all(struct job *j) {
         data_totals(d->data, &totals);
         turn = takers_begin(totals.pending, n_fed(j), now_boot());
         while ((t = takers_next(&d->takers, &turn, &wanted))) {
-                int n = grant_some(d, executor_of_taker(t), wanted, turn.now);
+                struct executor *e = executor_of_taker(t);
+                int n = feeding_tell_sources(e) ? grant_some(d, e, wanted, turn.now) : -ENOBUFS;
 
                 if (n == 0)
                         return;

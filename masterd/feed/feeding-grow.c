@@ -90,19 +90,18 @@ static int refuse_readers(const struct job *j, char why[static FEEDING_WHY_MAX])
 
 static int make_texts(struct feeding_growth *g, const struct job_spec *after,
                       char why[static FEEDING_WHY_MAX]) {
-        g->texts = calloc(g->input->n_sources - g->n_before, sizeof(*g->texts));
+        size_t n = g->input->n_sources - g->n_before;
+
+        g->texts = calloc(n, sizeof(*g->texts));
         if (!g->texts)
                 return -ENOMEM;
-        for (size_t i = g->n_before; i < g->input->n_sources; i++) {
-                char **text = g->texts + i - g->n_before;
-                int r = spec_source_json(after, i, text);
-                if (r < 0)
-                        return r;
-                if (strlen(*text) > INPUT_SOURCE_BYTES_MAX)
+        TRY(spec_source_jsons(after, g->n_before, n, g->texts));
+        for (size_t i = 0; i < n; i++)
+                if (strlen(g->texts[i]) > INPUT_SOURCE_BYTES_MAX)
                         return refuse_growth(
                                 why, "source %s: its description has %zu bytes, at most %u can be added",
-                                g->input->sources[i].name, strlen(*text), INPUT_SOURCE_BYTES_MAX);
-        }
+                                g->input->sources[g->n_before + i].name, strlen(g->texts[i]),
+                                INPUT_SOURCE_BYTES_MAX);
         return 0;
 }
 
@@ -160,20 +159,42 @@ static int tell_source(struct executor *e, uint32_t source, const char *text) {
         return sd_bus_send(bus, message, NULL);
 }
 
-void feeding_tell_sources(struct executor *e) {
-        struct job_data *d = e->job->data;
+/* All in one go, from the first on that lacks one: a configuration is read for it. */
+static int need_texts(struct job *j, size_t first) {
+        struct job_data *d = j->data;
+        size_t n = d->input->n_sources - first;
+        _cleanup_free_ char **texts = NULL;
 
-        for (; e->feed.sources > 0 && e->feed.sources < d->input->n_sources; e->feed.sources++) {
-                struct source *s = d->sources + e->feed.sources;
-                int r = s->text ? 0 : spec_source_json(e->job->spec, e->feed.sources, &s->text);
-
-                r = r < 0 ? r : tell_source(e, (uint32_t)e->feed.sources, s->text);
-                if (r < 0) { /* it says how many it knows when its host is back */
-                        log_full(LOG_DEBUG, r, &(struct log_fields){ .job = e->job->number },
-                                 "A feeder was not told of a source");
-                        return;
-                }
+        for (; n > 0 && d->sources[first].text; first++)
+                n--;
+        if (n == 0)
+                return 0;
+        texts = calloc(n, sizeof(*texts));
+        if (!texts)
+                return -ENOMEM;
+        TRY(spec_source_jsons(j->spec, first, n, texts));
+        for (size_t i = 0; i < n; i++) {
+                free(d->sources[first + i].text);
+                d->sources[first + i].text = texts[i];
         }
+        return 0;
+}
+
+bool feeding_tell_sources(struct executor *e) {
+        struct job_data *d = e->job->data;
+        int r;
+
+        if (e->feed.sources == 0 || e->feed.sources >= d->input->n_sources)
+                return true;
+        r = need_texts(e->job, e->feed.sources);
+        while (r >= 0 && e->feed.sources < d->input->n_sources) {
+                r = tell_source(e, (uint32_t)e->feed.sources, d->sources[e->feed.sources].text);
+                e->feed.sources += r >= 0;
+        }
+        if (r < 0)
+                log_full(LOG_DEBUG, r, &(struct log_fields){ .job = e->job->number },
+                         "A feeder was not told of a source, and gets no tasks until it is");
+        return r >= 0;
 }
 
 /* ---- the growth ---- */
@@ -195,7 +216,7 @@ void feeding_grow(struct manager *m, struct job *j, struct feeding_growth *g) {
         }
         JOB_FOREACH (j, e)
                 if (e->feed.open)
-                        feeding_tell_sources(e);
+                        (void)feeding_tell_sources(e);
         feeding_start(m, j);
         feeding_changed(m, j);
         g->input = old; /* freed with it, as are the texts' places */

@@ -64,8 +64,9 @@ uint64_t feeding_look_for_starved(struct manager *m, struct job *j, uint64_t now
 
 /* ---- feeding-grow.c */
 
-/* The executor's feeder is told of those sources that it does not know, before any task of them. */
-void feeding_tell_sources(struct executor *e);
+/* The executor's feeder is told of those sources that it does not know, before any task of them. Whether it
+ * knows all. */
+bool feeding_tell_sources(struct executor *e);
 
 /* ---- feeding-control.c */
 

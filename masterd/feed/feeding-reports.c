@@ -50,7 +50,7 @@ void feeding_opened(struct manager *m, struct node *node, const struct executor_
         else if (again) /* it may have missed that */
                 (void)feeding_control(e, FEED_CONTROL_RESUME, 0, 0);
         e->feed.sources = opened->sources;
-        feeding_tell_sources(e);
+        (void)feeding_tell_sources(e);
         /* A grant may have been lost with the link that it was sent on. One that was not is ignored, or
          * answered with DONE. */
         feeding_grant_again(e);

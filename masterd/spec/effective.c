@@ -220,12 +220,11 @@ int spec_input_json(const struct job_spec *s, char **ret_json) {
                           ret_json);
 }
 
-int spec_source_json(const struct job_spec *s, size_t i, char **ret_json) {
-        bool topic = i >= s->n_inputs;
-        _cleanup_(json_unref_p) json_t *root = NULL, *source = NULL;
+int spec_source_jsons(const struct job_spec *s, size_t first, size_t n, char **ret_jsons) {
+        _cleanup_(json_unref_p) json_t *root = NULL, *sources = json_array();
         _cleanup_free_ char *all = NULL;
-        json_t *manager, *files, *topics;
-        int r = spec_input_json(s, &all);
+        json_t *manager, *files, *topics, *source;
+        int r = sources ? spec_input_json(s, &all) : -ENOMEM;
 
         if (r < 0)
                 return r;
@@ -233,16 +232,25 @@ int spec_source_json(const struct job_spec *s, size_t i, char **ret_json) {
         manager = json_object_get(root, "inputManager");
         files = json_object_get(json_object_get(manager, "fileConfig"), "inputs");
         topics = json_object_get(json_object_get(manager, "kafkaConfig"), "topics");
-        source = json_incref(json_array_get(topic ? topics : files, topic ? i - s->n_inputs : i));
-        if (!source)
+        if ((files && json_array_extend(sources, files) < 0) ||
+            (topics && json_array_extend(sources, topics) < 0))
                 return -ENOMEM;
-        if (!topic)
-                (void)json_object_del(manager, "kafkaConfig");
-        else
+        /* One list is left, with one entry after the other. */
+        if (first >= s->n_inputs)
                 (void)json_object_del(manager, "fileConfig");
-        if (json_array_clear(topic ? topics : files) < 0 ||
-            json_array_append(topic ? topics : files, source) < 0)
-                return -ENOMEM;
-        *ret_json = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(12));
-        return *ret_json ? 0 : -ENOMEM;
+        else
+                (void)json_object_del(manager, "kafkaConfig");
+        for (size_t i = first; i < first + n; i++) {
+                json_t *list = i >= s->n_inputs ? topics : files;
+                source = json_array_get(sources, i);
+                if (!source || json_array_clear(list) < 0 || json_array_append(list, source) < 0 ||
+                    !(ret_jsons[i - first] = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(12)))) {
+                        while (i-- > first) {
+                                free(ret_jsons[i - first]);
+                                ret_jsons[i - first] = NULL;
+                        }
+                        return -ENOMEM;
+                }
+        }
+        return 0;
 }

@@ -360,8 +360,8 @@ int spec_masked(const struct job_spec *s, char **ret_json);
 /* What executors are told of a job's data: {"inputManager": ..., "input": ...} of the effective
  * configuration, which input_read() of lib/wire/input.h reads. Allocated. "{}" of a job without data. */
 int spec_input_json(const struct job_spec *s, char **ret_json);
-/* The same with its i-th source alone. */
-int spec_source_json(const struct job_spec *s, size_t i, char **ret_json);
+/* The same, with one source alone in each: n of them from the first on, all files or all topics. */
+int spec_source_jsons(const struct job_spec *s, size_t first, size_t n, char **ret_jsons);
 
 /* Sources of data: files first, then topics. 0: the job has no data. */
 size_t spec_n_sources(const struct job_spec *s);

@@ -166,6 +166,9 @@ static void master_hears(struct world *w, struct feeder *f, const struct message
                 send_down(w, f, &again);
         }
         word.open = f->open && !f->last;
+        word.idle = true;
+        for (unsigned i = 0; i < w->n_tasks; i++)
+                word.idle &= w->tasks[i].holder != f - w->feeders || w->tasks[i].done;
         takers_say(&w->takers, &f->taker, &word, w->now);
         grant_all(w);
 }

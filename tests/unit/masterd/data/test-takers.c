@@ -14,7 +14,10 @@
 static const uint64_t now = UINT64_C(1000) * 1000 * 1000;
 
 static void wants(struct takers *s, struct taker *t, uint32_t credits) {
-        takers_say(s, t, &(struct taker_word){ .credits = credits, .speaks = true, .open = true }, now);
+        takers_say(s, t,
+                   &(struct taker_word){
+                           .credits = credits, .speaks = true, .open = true, .idle = t->n_unread == 0 },
+                   now);
 }
 
 /* Few tasks are spread over all who want some, in the order in which they came. */
@@ -55,6 +58,23 @@ static void test_many_at_once(void **state) {
         assert_null(takers_next(&s, &u, &n));
         assert_false(takers_any(&s));
         assert_int_equal(s.credits, 0);
+}
+
+/* Small tasks are read faster than it is told: one that has read all that is known to be with it asks for
+ * many, to save messages, and does not get all that is left. */
+static void test_rest_is_for_all(void **state) {
+        struct takers s = {};
+        struct taker t[2] = {};
+        struct takers_turn u = takers_begin(40, 2, now);
+        uint32_t n;
+
+        wants(&s, t, 2);
+        takers_say(&s, t, &(struct taker_word){ .credits = 64, .speaks = true, .open = true }, now);
+        assert_ptr_equal(takers_next(&s, &u, &n), t);
+        assert_int_equal(n, 10);
+        t[0].n_unread = n;
+        takers_gave(&s, &u, t, n);
+        assert_null(takers_next(&s, &u, &n));
 }
 
 /* Who waits and has nothing at hand comes first, also where he holds more than anybody. */
@@ -130,9 +150,9 @@ static void test_closed(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_few_are_spread), cmocka_unit_test(test_many_at_once),
-                cmocka_unit_test(test_starved_first),  cmocka_unit_test(test_set_aside),
-                cmocka_unit_test(test_closed),
+                cmocka_unit_test(test_few_are_spread),  cmocka_unit_test(test_many_at_once),
+                cmocka_unit_test(test_rest_is_for_all), cmocka_unit_test(test_starved_first),
+                cmocka_unit_test(test_set_aside),       cmocka_unit_test(test_closed),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

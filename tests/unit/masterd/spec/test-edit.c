@@ -182,7 +182,7 @@ static void test_sources(void **state) {
         assert_int_equal(x.spec->n_inputs, 2);
         assert_string_equal(x.spec->inputs[1].name, "b");
         assert_string_equal(x.what, "data source b added");
-        assert_int_equal(spec_source_json(x.spec, 1, &source), 0);
+        assert_int_equal(spec_source_jsons(x.spec, 1, 1, &source), 0);
         assert_non_null(strstr(source, "/b"));
         assert_null(strstr(source, "/a"));
         free(source);
@@ -190,7 +190,7 @@ static void test_sources(void **state) {
         assert_int_equal(edit_text(topics, &topic, 1, &x), 0);
         assert_int_equal(x.spec->n_topics, 2);
         assert_string_equal(x.what, "data source u added");
-        assert_int_equal(spec_source_json(x.spec, 1, &source), 0);
+        assert_int_equal(spec_source_jsons(x.spec, 1, 1, &source), 0);
         assert_non_null(strstr(source, json_text("'topic':'u'")));
         assert_null(strstr(source, json_text("'t'")));
         free(source);
