@@ -108,6 +108,7 @@ static const struct json_member source[] = {
         { "waitingFor", "s" },
         { "weight", "u", .absent = JSON_OR_NULL },
         { "paused", "b" },
+        { "ended", "b" },
         { "removed", "b" },
         { "etaUsec", "t", .absent = JSON_OR_NULL, .make = eta },
         { "eta", "t", .absent = JSON_OR_NONE, .hidden = true },

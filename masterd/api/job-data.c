@@ -288,6 +288,7 @@ static int read_source_state(sd_bus_message *call, const char *key, void *target
         } states[] = {
                 { "running", FEEDING_SOURCE_RUNNING },
                 { "paused", FEEDING_SOURCE_PAUSED },
+                { "ended", FEEDING_SOURCE_ENDED },
                 { "removed", FEEDING_SOURCE_REMOVED },
         };
         struct feeding_steering *how = target;
@@ -302,7 +303,7 @@ static int read_source_state(sd_bus_message *call, const char *key, void *target
                         return 0;
                 }
         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                 "state: running, paused or removed is expected, not '%.*s'",
+                                 "state: running, paused, ended or removed is expected, not '%.*s'",
                                  utf8_fit(text, 32), text);
 }
 

@@ -80,6 +80,8 @@ static int append_source(sd_bus_message *reply, const struct feeding_source_view
                 r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "weight", "u", v->steering.weight);
         if (v->steering.paused)
                 r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "paused", "b", true);
+        if (v->steering.ended)
+                r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "ended", "b", true);
         if (v->steering.removed)
                 r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "removed", "b", true);
         if (r >= 0 && v->eta_usec != UINT64_MAX)

@@ -126,13 +126,16 @@ bool data_all_scanned(const struct data *d);
 struct data_steering {
         uint32_t weight; /* 0: none has one; in data_steer(): as it is */
         bool paused, removed;
+        bool ended; /* in data_steer(): is to be; it never goes on */
 };
 /* From the next task on that nobody has had: a paused source gives out nothing until it is resumed, what
  * comes back from holders included; a removed one never again, and what comes back of it counts as skipped.
- * Removing is for ever, and the caller lists it no further (data_scanned). After a restart, what was planned
- * then counts as had: up to BLOCK_TASKS and those that were asked for ahead; so does it once a topic has
- * brought more. Durable with the next data_flush(). -ENODATA: no such source; -ESTALE: it was removed;
- * -EBUSY: restoring, or too often without a task between; -ENOMEM. Changes nothing then. */
+ * Removing is for ever, and the caller lists it no further (data_scanned). So it is with one that is ended:
+ * what was listed is given out as before, but for streams, which are over when nobody has them any more.
+ * After a restart, what was planned then counts as had: up to BLOCK_TASKS and those that were asked for
+ * ahead; so does it once a topic has brought more. Durable with the next data_flush(). -ENODATA: no such
+ * source; -ESTALE: it was removed; -EBUSY: restoring, or too often without a task between; -ENOMEM. Changes
+ * nothing then. */
 int data_steer(struct data *d, uint32_t source, const struct data_steering *how);
 void data_steering(const struct data *d, uint32_t source, struct data_steering *ret);
 

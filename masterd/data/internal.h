@@ -13,7 +13,8 @@ enum work_list {
         LIST_FRESH,    /* pending, when what was said last is durable; in the order of marks */
         LIST_DEFERRED, /* pending, at its time; in the order of times */
         LIST_HELD,     /* pending, of a source that is paused */
-        LIST_UNWANTED, /* pending, of a source that was removed: to be skipped */
+        LIST_UNWANTED, /* pending, of a source that was removed, or a stream of one that ended: to be skipped
+                        */
         LIST_LEASED,
         LIST_GAVE_UP,
         LIST_RESTORED, /* a record whose file has not been read yet */
@@ -113,6 +114,10 @@ void work_forget(struct data *d, struct work *w); /* as if it had not been made:
 void work_put_fresh(struct data *d, struct work *w);
 /* Something changed that its row tells: from here on it has one. */
 void work_changed(struct data *d, struct work *w);
+/* Without an end of its own: a partition of a topic. */
+static inline bool is_stream(const struct task *t) {
+        return t->what.size == TASK_UNKNOWN && t->what.last == TASK_TO_END;
+}
 int work_order(struct task *a, struct task *b); /* by id, those split off first; for utlist */
 
 /* ---- blocks.c: making tasks ---- */
@@ -140,8 +145,8 @@ size_t blocks_memory(const struct data *d);
 
 /* ---- records.c, restore.c ---- */
 /* ---- steer.c ---- */
-/* Where a pending task of the source belongs: in the queue, or not. */
-enum work_list steer_queue(const struct data *d, uint32_t source);
+/* Where a pending task belongs: in the queue, or not. */
+enum work_list steer_queue(const struct data *d, const struct task *t);
 void steer_skip_unwanted(struct data *d);
 
 /* The state's record: {u32 version, u32 sources, u64 planned, u64 split_off, place of the order, of each

@@ -105,7 +105,7 @@ void work_put(struct data *d, struct work *w, enum work_list list) {
         struct task *t = &w->t;
 
         if (list == LIST_QUEUE)
-                list = steer_queue(d, t->source);
+                list = steer_queue(d, t);
         w->list = list;
         DL_APPEND(d->lists[list], t);
         d->n_pending += is_pending(list);
@@ -114,7 +114,7 @@ void work_put(struct data *d, struct work *w, enum work_list list) {
 static void put_first(struct data *d, struct work *w) {
         struct task *t = &w->t;
 
-        w->list = steer_queue(d, t->source);
+        w->list = steer_queue(d, t);
         DL_PREPEND(d->lists[w->list], t);
         d->n_pending += is_pending(w->list);
 }
@@ -466,10 +466,6 @@ static int remainder_of(struct data *d, const struct task *t, const struct task_
         return 0;
 }
 
-static bool is_stream(const struct task *t) {
-        return t->what.size == TASK_UNKNOWN && t->what.last == TASK_TO_END;
-}
-
 static void returned(struct data *d, struct task *t, struct task **leases, uint64_t now_usec) {
         bool idle = t->read == t->read_before;
 
@@ -477,7 +473,7 @@ static void returned(struct data *d, struct task *t, struct task **leases, uint6
                 data_return(d, t, leases);
                 return;
         }
-        if (idle) {
+        if (idle && steer_queue(d, t) != LIST_UNWANTED) {
                 data_defer(d, t, leases, now_usec + DATA_IDLE_USEC);
                 return;
         }

@@ -327,7 +327,7 @@ static int read_source(struct order *o, uint32_t i, const uint8_t *from, bool st
         o->run_hints[i] = 0;
         o->n_removed += !!(s->flags & ORDER_REMOVED);
         return s->made > n_tasks || s->since > s->made || s->earlier > earlier ||
-                               (s->flags & ~(ORDER_PAUSED | ORDER_REMOVED))
+                               (s->flags & ~(ORDER_PAUSED | ORDER_REMOVED | ORDER_ENDED))
                        ? -EUCLEAN
                        : 0;
 }

@@ -14,6 +14,7 @@
 enum {
         ORDER_PAUSED = 1u,  /* it has no turn until it is resumed */
         ORDER_REMOVED = 2u, /* it never has one again */
+        ORDER_ENDED = 4u,   /* it brings no more, and its streams end; the order is the same */
 };
 
 /* One source, from here on. */
@@ -34,7 +35,7 @@ struct order_source {
 struct order_place {
         uint32_t epoch;
         uint32_t n_sources; /* that were there by then, the first ones of the listing */
-        bool steered; /* there was a step */
+        bool steered;       /* there was a step */
         struct order_source *sources;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources that people add, pause, resume, remove and re-weight while tasks are given out. */
+/* Sources that people add, pause, resume, end, remove and re-weight while tasks are given out. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,10 +8,10 @@
 #include "masterd/data/bytes.h"
 #include "masterd/data/internal.h"
 
-enum work_list steer_queue(const struct data *d, uint32_t source) {
-        uint32_t flags = d->order.at.sources[source].flags;
+enum work_list steer_queue(const struct data *d, const struct task *t) {
+        uint32_t flags = d->order.at.sources[t->source].flags;
 
-        if (flags & ORDER_REMOVED)
+        if (flags & ORDER_REMOVED || (flags & ORDER_ENDED && is_stream(t)))
                 return LIST_UNWANTED;
         return flags & ORDER_PAUSED ? LIST_HELD : LIST_QUEUE;
 }
@@ -22,7 +22,7 @@ static void sort_out(struct data *d, uint32_t source, enum work_list from) {
 
         for (; t; t = before) {
                 before = t == d->lists[from] ? NULL : t->prev;
-                if (t->source == source && steer_queue(d, source) != from)
+                if (t->source == source && (from == LIST_DEFERRED || steer_queue(d, t) != from))
                         work_move_first(d, work_of(t));
         }
 }
@@ -35,7 +35,8 @@ static int prepare_step(struct data *d, uint32_t n_sources) {
 }
 
 int data_steer(struct data *d, uint32_t source, const struct data_steering *how) {
-        uint32_t flags = (how->paused ? ORDER_PAUSED : 0) | (how->removed ? ORDER_REMOVED : 0);
+        uint32_t flags = (how->paused ? ORDER_PAUSED : 0) | (how->removed ? ORDER_REMOVED : 0) |
+                         (how->ended ? ORDER_ENDED : 0);
         struct order_step step = { .source = source, .weight = how->weight, .flags = flags };
         const struct order_source *s;
         int r;
@@ -47,6 +48,7 @@ int data_steer(struct data *d, uint32_t source, const struct data_steering *how)
         s = d->order.at.sources + source;
         if (s->flags & ORDER_REMOVED)
                 return -ESTALE;
+        step.flags = flags |= s->flags & ORDER_ENDED;
         if (s->flags == flags && (how->weight == 0 || how->weight == s->weight))
                 return 0;
         r = prepare_step(d, d->order.at.n_sources);
@@ -56,6 +58,8 @@ int data_steer(struct data *d, uint32_t source, const struct data_steering *how)
         d->state_dirty = d->urgent = true;
         sort_out(d, source, LIST_HELD);
         sort_out(d, source, LIST_QUEUE);
+        if (flags & ORDER_ENDED)
+                sort_out(d, source, LIST_DEFERRED);
         return 0;
 }
 
@@ -120,7 +124,8 @@ void data_steering(const struct data *d, uint32_t source, struct data_steering *
 
         *ret = (struct data_steering){ .weight = s->weight,
                                        .paused = s->flags & ORDER_PAUSED,
-                                       .removed = s->flags & ORDER_REMOVED };
+                                       .removed = s->flags & ORDER_REMOVED,
+                                       .ended = s->flags & ORDER_ENDED };
 }
 
 void steer_skip_unwanted(struct data *d) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources of a running job that people pause, resume, remove or re-weight. */
+/* Sources of a running job that people pause, resume, end, remove or re-weight. */
 #include <errno.h>
 #include <string.h>
 
@@ -25,6 +25,9 @@ static void tell_steered(struct manager *m, struct job *j, uint32_t source,
                 record_event(m, j, "source-removed", NULL,
                              "data source '%s': what nobody has begun of it is no part of the job any more",
                              name);
+        else if (after->ended && !before->ended)
+                record_event(m, j, "source-ended", NULL,
+                             "data source '%s' is ended: it brings no more than it has by now", name);
         else if (after->paused != before->paused)
                 record_event(m, j, after->paused ? "source-paused" : "source-resumed", NULL,
                              after->paused ? "data source '%s' is paused: no more of it is given out"
@@ -49,16 +52,18 @@ int feeding_steer(struct manager *m, struct job *j, const char *name, const stru
         data_steering(d->data, source, &before);
         after = (struct data_steering){
                 .weight = how->weight,
-                .paused = how->state == FEEDING_SOURCE_AS_IT_IS ? before.paused
-                                                                : how->state == FEEDING_SOURCE_PAUSED,
+                .paused = how->state == FEEDING_SOURCE_AS_IT_IS || how->state == FEEDING_SOURCE_ENDED
+                                  ? before.paused
+                                  : how->state == FEEDING_SOURCE_PAUSED,
                 .removed = how->state == FEEDING_SOURCE_REMOVED,
+                .ended = how->state == FEEDING_SOURCE_ENDED,
         };
         r = data_steer(d->data, source, &after);
         if (r < 0)
                 return r;
         data_steering(d->data, source, &after);
         tell_steered(m, j, source, &before, &after);
-        if (after.removed)
+        if (after.removed || after.ended)
                 feeding_scan_over(m, j, source);
         feeding_changed(m, j);
         return 0;

@@ -107,6 +107,7 @@ enum feeding_source_state {
         FEEDING_SOURCE_AS_IT_IS,
         FEEDING_SOURCE_RUNNING,
         FEEDING_SOURCE_PAUSED,
+        FEEDING_SOURCE_ENDED,   /* for ever: it brings no more than it has by now */
         FEEDING_SOURCE_REMOVED, /* for ever */
 };
 struct feeding_steering {

@@ -234,15 +234,16 @@ def test_sources_are_steered(master, job, ctl):
                      "Data source clicks is paused: no more of it is given out\n")
     assert ctl("data", "resume", "1", "logs").stdout == "Data source logs goes on\n"
     assert ctl("data", "weight", "1", "logs", "3").stdout == "Data source logs has weight 3\n"
+    assert ctl("data", "end", "1", "logs").stdout == "Data source logs is ended: it brings no more than it has by now\n"
     assert "is removed" in ctl("data", "remove", "1", "clicks").stdout
     assert job.changed == [("logs", "state", "paused"), ("clicks", "state", "paused"), ("logs", "state", "running"), ("logs", "weight", 3),
-                           ("clicks", "state", "removed")]
+                           ("logs", "state", "ended"), ("clicks", "state", "removed")]
     r = ctl("data", "pause", "1", "none")
     assert r.returncode == 1 and "no data source 'none'" in r.stderr
     for wrong in (("pause", "1"), ("weight", "1", "logs"), ("weight", "1", "logs", "0"), ("weight", "1", "logs", "3", "4"),
                   ("pause", "--failed", "1", "logs"), ("stop", "1", "logs")):
         assert ctl("data", *wrong).returncode == 2, wrong
-    assert len(job.changed) == 5
+    assert len(job.changed) == 6
 
 
 def test_status_of_steered_sources(master, job, ctl):
@@ -250,9 +251,10 @@ def test_status_of_steered_sources(master, job, ctl):
     rows = [{k: v for k, v in row.items()} for row in job.status["data"][1]["sources"][1]]
     rows[0].update(paused=("b", True), weight=("u", 3))
     rows[2].update(removed=("b", True), weight=("u", 1))
+    rows[1].update(ended=("b", True), waitingFor=("s", ""))
     job.status["data"][1]["sources"] = ("aa{sv}", rows)
     shown = table(ctl("status").stdout, "SOURCE KIND")
-    assert shown[1].split()[-1] == "paused" and shown[3].split()[-1] == "removed"
+    assert shown[1].split()[-1] == "paused" and shown[3].split()[-1] == "removed" and shown[2].split()[-1] == "ended"
     o = json.loads(ctl("status", "--json").stdout)["data"]["sources"]
     assert [(s["weight"], s["paused"], s["removed"]) for s in o] == [(3, True, False), (None, False, False), (1, False, True), (None, False, False)]
 

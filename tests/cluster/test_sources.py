@@ -3,13 +3,14 @@
 with one thing is a clear state of its task, and the rest goes on."""
 import collections
 import contextlib
+import datetime
 import json
 import os
 import shutil
 import subprocess
 
 import pytest
-from sandbox import SOURCE
+from sandbox import MASTERD, SOURCE
 
 UPSTREAM = os.path.join(SOURCE, "tests/data/upstream/input-kafka-text.json")
 PORT = 8123
@@ -191,3 +192,45 @@ def test_kafka_commits(cluster, build, shared_dir, out):
         assert [ask(f"committed readers {p}") for p in range(4)] == ["500", "500", "510", "500"]
         cluster.primusctl("kill", str(number))
         assert cluster.wait_job(number) == 3
+
+
+def test_topic_ends(cluster, build, shared_dir, out):
+    """A topic of which somebody says that it brings no more: the job has read what was there, and succeeds; also over a kill of masterd."""
+    config = job([], command='while read -r line; do echo "$line" >> $OUT/$PRIMUS_INDEX; done', env={"OUT": "/shared/sources-out"}, num=2)
+    config["role"][0]["nodes"] = ["n1"]
+    with broker(cluster, build, shared_dir, "stream", 3, 200) as (address, ask):
+        config["inputManager"] = {"kafkaConfig": {"kafkaMessageType": "JSON", "topics": [
+            {"config": {"bootstrap.servers": address}, "consumerGroup": "readers", "kafkaStartUpMode": "EARLIEST", "topic": "stream"}]}}
+        config["input"] = {"ack": "read"}
+        number = cluster.submit(config)
+        wanted = sorted(f"stream/{p} message {i}" for p in range(3) for i in range(200))
+        cluster.wait_for(lambda: got(out) == wanted, 40, "600 messages")
+        assert cluster.status(number)["state"] == "RUNNING"
+        cluster.primusctl("data", "end", str(number), "stream")
+        cluster.kill9(cluster.nodes[0], MASTERD)
+        assert cluster.wait_job(number) == 0
+        assert got(out) == wanted and ask("committed readers 1") == "200"
+    [source] = cluster.primusctl_json("status", str(number))["data"]["sources"]
+    assert source["acked"] == 600 and source["done"] == source["tasks"] == 3
+    assert [e["kind"] for e in cluster.events(job=number, kind="source-ended")] == ["source-ended"]
+
+
+def test_days_that_follow_the_clock_end(cluster, shared_dir, out):
+    """The day of today is there; a source that goes on tomorrow brings no more when somebody says so."""
+    today = datetime.datetime.now(datetime.timezone.utc)
+    path = shared_dir / "clock"
+    for day in (today - datetime.timedelta(days=1), today):
+        (path / day.strftime("%Y%m%d")).mkdir(parents=True)
+        (path / day.strftime("%Y%m%d") / "a.txt").write_text(day.strftime("%Y%m%d\n"))
+    for one in (path, *path.rglob("*")):
+        one.chmod(0o755)
+    config = job([], command='while read -r line; do echo "$line" >> $OUT/$PRIMUS_INDEX; done', env={"OUT": "/shared/sources-out"})
+    config["inputManager"]["fileConfig"]["inputs"] = [{"name": "days", "spec": {
+        "pathPattern": "/shared/clock/{{YYYY}}{{MM}}{{DD}}", "textInput": {},
+        "timeRange": {"from": (today - datetime.timedelta(days=1)).strftime("%Y-%m-%d"), "to": "now"}}}]
+    number = cluster.submit(config)
+    cluster.wait_for(lambda: len(got(out)) == 2, 40, "two days")
+    assert cluster.status(number)["state"] == "RUNNING"
+    cluster.primusctl("data", "end", str(number), "days")
+    assert cluster.wait_job(number) == 0
+    assert cluster.primusctl_json("status", str(number))["data"]["done"] == 2

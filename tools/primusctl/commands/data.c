@@ -274,6 +274,7 @@ static const struct source_verb {
 } source_verbs[] = {
         { "pause", "paused", "is paused: no more of it is given out" },
         { "resume", "running", "goes on" },
+        { "end", "ended", "is ended: it brings no more than it has by now" },
         { "remove", "removed", "is removed: what nobody has begun of it is no part of the job any more" },
         { "weight", NULL, NULL },
 };
@@ -347,7 +348,7 @@ static int data_run(struct cli *c, void *options, char **args, size_t n) {
         if (n > 1)
                 return cli_usage(
                         c,
-                        "there is no 'data %s'; there are retry, skip, add, pause, resume, remove and weight",
+                        "there is no 'data %s'; there are retry, skip, add, pause, resume, end, remove and weight",
                         args[0]);
         for (size_t i = 0; i < ELEMENTSOF(states); i++)
                 known |= o->state && strcmp(o->state, states[i]) == 0;
@@ -389,11 +390,12 @@ const struct command data_command = {
                 "Tasks that are done are not listed, nor those that nobody has come near yet: 'primusctl "
                 "status' counts them.\n"
                 "TASK is a number of the list; one with an 's' was split off from a slow one.\n"
-                "VERB: retry or skip tasks; pause, resume or remove sources, weight JOB SOURCE N, or add JOB FILE.\n"
+                "VERB: retry or skip tasks; pause, resume, end or remove sources, weight JOB SOURCE N, add JOB FILE.\n"
                 "retry: a failed task is tried again from where it was acknowledged, with a new budget.\n"
                 "skip: a task counts as done without being read (further).\n"
                 "add: one more source; FILE has an entry of inputs or topics, as JSON; - reads standard input.\n"
                 "pause: no more of a source is given out, until resume; what executors have they finish.\n"
+                "end: a source that follows the clock, or a topic, brings no more than it has by now.\n"
                 "remove: what nobody has begun of a source is no part of the job any more.\n"
                 "weight: the share of the turns that a source has, beside those of the others.",
         .options = data_options,

@@ -55,6 +55,8 @@ static const char *source_note(const json_t *data, const json_t *source, bool en
                 return "removed";
         if (json_get_flag(source, "paused"))
                 return "paused";
+        if (json_get_flag(source, "ended"))
+                return "ended";
         if (*waiting_for) {
                 snprintf(buf, size, "waiting for %s", waiting_for);
                 return buf;

@@ -248,6 +248,55 @@ static void test_topics(void **state) {
         }
 }
 
+/* Topics that are ended are over once nobody has their partitions; files of a source that ended are all read.
+ */
+static void test_ended(void **state) {
+        const struct data_steering end = { .ended = true };
+        struct data_totals totals;
+        struct data_steering how;
+        struct world w;
+        struct held *h;
+
+        world_new(&w, 3, world_configs, 20, 1, 2);
+        world_topics(&w);
+        for (uint32_t s = 0; s < 3; s++)
+                world_list(&w, s, SIZE_MAX);
+        h = lease_next(&w);
+        assert_non_null(h);
+        world_progress(&w, 0, lease_next(&w), 0, TASK_RETURNED); /* it brought nothing: it rests */
+        for (uint32_t s = 0; s < 3; s++)
+                assert_int_equal(data_steer(w.d, s, &end), 0);
+        assert_int_equal(data_steer(w.d, 0, &(struct data_steering){}), 0); /* goes not on */
+        data_steering(w.d, 0, &how);
+        assert_true(how.ended);
+        (void)world_prepare(&w, 1000);
+        w.n_skipped++;
+        assert_null(lease_next(&w));
+        assert_false(data_over(w.d)); /* one is held */
+        world_sync(&w);
+        world_restart(&w);
+        data_steering(w.d, 0, &how);
+        assert_true(how.ended);
+        (void)world_prepare(&w, 1000);
+        if (!data_over(w.d))
+                world_progress(&w, 0, w.holders[0].held, 3, TASK_RETURNED);
+        (void)world_prepare(&w, 1000);
+        world_sync(&w);
+        assert_true(data_over(w.d));
+        data_totals(w.d, &totals);
+        assert_int_equal(totals.tasks, totals.skipped + totals.done);
+        world_free(&w);
+
+        world_new(&w, 4, world_configs, 20, 1, 2);
+        world_list(&w, 0, 5);
+        w.n_files[0] = 5; /* no more of it is listed */
+        assert_int_equal(data_steer(w.d, 0, &end), 0);
+        data_scanned(w.d, 0);
+        world_finish(&w);
+        world_check_all_read(&w, true);
+        world_free(&w);
+}
+
 /* Steps in one place are one; there are not endlessly many within a block. */
 static void test_bounded(void **state) {
         struct data_steering how;
@@ -278,13 +327,10 @@ static void test_bounded(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_steered),
-                cmocka_unit_test(test_appended),
-                cmocka_unit_test(test_steered_at_once),
-                cmocka_unit_test(test_paused_is_not_over),
-                cmocka_unit_test(test_removed),
-                cmocka_unit_test(test_savepoint),
-                cmocka_unit_test(test_topics),
+                cmocka_unit_test(test_steered),         cmocka_unit_test(test_appended),
+                cmocka_unit_test(test_steered_at_once), cmocka_unit_test(test_paused_is_not_over),
+                cmocka_unit_test(test_removed),         cmocka_unit_test(test_savepoint),
+                cmocka_unit_test(test_topics),          cmocka_unit_test(test_ended),
                 cmocka_unit_test(test_bounded),
         };
 
