@@ -118,26 +118,6 @@ bool time_point_next(struct time_point *t, enum time_step step) {
         return true;
 }
 
-uint64_t time_point_batch(const struct time_point *t) {
-        return (uint64_t)t->year * 1000000 + (uint64_t)t->month * 10000 + (uint64_t)t->day * 100 +
-               (uint64_t)MAX(t->hour, 0);
-}
-
-int time_point_from_batch(uint64_t batch, struct time_point *ret) {
-        struct time_point t;
-
-        if (batch > UINT64_C(9999123123))
-                return -EINVAL;
-        t = (struct time_point){ .year = (int)(batch / 1000000),
-                                 .month = (int)(batch / 10000 % 100),
-                                 .day = (int)(batch / 100 % 100),
-                                 .hour = (int)(batch % 100) };
-        if (!time_point_valid(&t))
-                return -EINVAL;
-        *ret = t;
-        return 0;
-}
-
 struct time_point time_range_first(const struct time_point *from, enum time_step step) {
         struct time_point t = *from;
 

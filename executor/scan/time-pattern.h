@@ -29,10 +29,6 @@ int time_pattern_expand(const char *pattern, const struct time_point *t, char **
 bool time_point_valid(const struct time_point *t);
 /* The next day or hour. false: the calendar ends (t is unchanged). */
 bool time_point_next(struct time_point *t, enum time_step step);
-/* YYYYMMDDHH, which sorts as time does; HH of a day is 00; and back (the hour is given: a day comes back as
- * its hour 0). */
-uint64_t time_point_batch(const struct time_point *t);
-int time_point_from_batch(uint64_t batch, struct time_point *ret);
 
 /* The first point of a range that begins at from and the last one of a range that ends with to: a day that is
  * stepped through by hours begins at 0 and ends with 23; hours stepped through by days are their day. */

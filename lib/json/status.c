@@ -106,6 +106,7 @@ static const struct json_member source[] = {
         { "recordRate", "d" },
         { "scanned", "b" },
         { "waitingFor", "s" },
+        { "timePoint", "s", .absent = JSON_OR_NULL },
         { "weight", "u", .absent = JSON_OR_NULL },
         { "paused", "b" },
         { "ended", "b" },

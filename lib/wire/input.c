@@ -141,6 +141,26 @@ int time_point_compare(const struct time_point *a, const struct time_point *b) {
         return 0;
 }
 
+uint64_t time_point_batch(const struct time_point *t) {
+        return (uint64_t)t->year * 1000000 + (uint64_t)t->month * 10000 + (uint64_t)t->day * 100 +
+               (uint64_t)(t->hour < 0 ? 0 : t->hour);
+}
+
+int time_point_from_batch(uint64_t batch, struct time_point *ret) {
+        struct time_point t;
+
+        if (batch > UINT64_C(9999123123))
+                return -EINVAL;
+        t = (struct time_point){ .year = (int)(batch / 1000000),
+                                 .month = (int)(batch / 10000 % 100),
+                                 .day = (int)(batch / 100 % 100),
+                                 .hour = (int)(batch % 100) };
+        if (!day_exists(t.year, t.month, t.day) || t.hour > 23)
+                return -EINVAL;
+        *ret = t;
+        return 0;
+}
+
 /* ---- sources ---- */
 
 static bool begins_with(const char *s, const char *with) {

@@ -123,6 +123,11 @@ char *time_point_format(const struct time_point *t, char buf[static TIME_POINT_M
  * with a and ends with b is empty when it is > 0. */
 int time_point_compare(const struct time_point *a, const struct time_point *b);
 
+/* The batch of scan_entry: YYYYMMDDHH, which sorts as time does; HH of a day is 00. And back (the hour is
+ * given: a day comes back as its hour 0): 0; -EINVAL. */
+uint64_t time_point_batch(const struct time_point *t);
+int time_point_from_batch(uint64_t batch, struct time_point *ret);
+
 struct input_source {
         char *name;
         enum source_kind kind;

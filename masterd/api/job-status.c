@@ -76,6 +76,8 @@ static int append_source(sd_bus_message *reply, const struct feeding_source_view
                                           "acked", "t", v->acked, "records", "t", v->records, "rate", "d",
                                           v->rate, "recordRate", "d", v->record_rate, "scanned", "b",
                                           (int)v->scanned, "waitingFor", "s", v->waiting_for);
+        if (*v->at)
+                r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "timePoint", "s", v->at);
         if (v->steering.weight > 0)
                 r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "weight", "u", v->steering.weight);
         if (v->steering.paused)

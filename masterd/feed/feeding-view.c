@@ -44,6 +44,20 @@ static void rate_of(const struct source *s, const struct data_totals *n, uint64_
                                : 0;
 }
 
+/* A source of days or hours: the first that is not through. */
+static void say_at(const struct job_data *d, uint32_t source, char at[static TIME_POINT_MAX]) {
+        const struct input_source *in = d->input->sources + source;
+        struct time_point t;
+        uint64_t batch;
+
+        if (!in->has_range || !data_source_at(d->data, source, &batch) ||
+            time_point_from_batch(batch, &t) < 0)
+                return;
+        if (!strstr(in->path_pattern, "{{HH}}"))
+                t.hour = -1;
+        (void)time_point_format(&t, at);
+}
+
 int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_view *ret) {
         const struct job_data *d = j->data;
         const struct source *s;
@@ -72,6 +86,7 @@ int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_vi
         if (job_state_ended(j->state) || !d->data)
                 return 0;
         data_steering(d->data, source, &ret->steering);
+        say_at(d, source, ret->at);
         rate_of(s, &n, now_boot(), &ret->rate, &ret->record_rate);
         if (s->scanned && n.bytes > n.acked && ret->rate > 0) {
                 left = (double)(n.bytes - n.acked) / ret->rate * USEC_PER_SEC;

@@ -143,6 +143,7 @@ struct feeding_source_view {
         uint64_t eta_usec;        /* UINT64_MAX: not known */
         bool scanned;
         const char *waiting_for;       /* "" = nothing; borrowed */
+        char at[TIME_POINT_MAX];       /* the day or hour up to which all is through; "": there is none */
         struct data_steering steering; /* of a job that is over: nothing */
 };
 /* -ENODATA: no such source. */

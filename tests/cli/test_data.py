@@ -273,3 +273,10 @@ def test_source_is_added(master, job, ctl, tmp_path):
     assert missing.returncode == 1 and "cannot read" in missing.stderr
     for wrong in (("add", "1"), ("add", "1", file, "x"), ("add", "--failed", "1", file), ("pause", "--if-version=1", "1", "logs"), ("--if-version=1", "1")):
         assert ctl("data", *wrong).returncode == 2, wrong
+
+
+def test_status_of_days(master, job, ctl):
+    fed(job)
+    job.status["data"][1]["sources"][1][0]["timePoint"] = ("s", "2026-02-01T05")
+    assert table(ctl("status").stdout, "SOURCE KIND")[1].endswith(" at 2026-02-01T05")
+    assert [s["timePoint"] for s in json.loads(ctl("status", "--json").stdout)["data"]["sources"]] == ["2026-02-01T05", None, None, None]

@@ -228,9 +228,12 @@ def test_days_that_follow_the_clock_end(cluster, shared_dir, out):
     config["inputManager"]["fileConfig"]["inputs"] = [{"name": "days", "spec": {
         "pathPattern": "/shared/clock/{{YYYY}}{{MM}}{{DD}}", "textInput": {},
         "timeRange": {"from": (today - datetime.timedelta(days=1)).strftime("%Y-%m-%d"), "to": "now"}}}]
+    config["input"] = {"ack": "read"}
     number = cluster.submit(config)
     cluster.wait_for(lambda: len(got(out)) == 2, 40, "two days")
     assert cluster.status(number)["state"] == "RUNNING"
+    tomorrow = (today + datetime.timedelta(days=1)).strftime("%Y-%m-%d")
+    cluster.wait_for(lambda: cluster.primusctl_json("status", str(number))["data"]["sources"][0]["timePoint"] == tomorrow, 20, "the day of tomorrow")
     cluster.primusctl("data", "end", str(number), "days")
     assert cluster.wait_job(number) == 0
     assert cluster.primusctl_json("status", str(number))["data"]["done"] == 2

@@ -65,7 +65,12 @@ static const char *source_note(const json_t *data, const json_t *source, bool en
                 return "is being listed";
         if (over(source))
                 return tasks == 0 ? "is empty" : "";
-        return unclaimed(source) > 0 && json_get_number(data, "waiting") == 0 ? "waits for executors" : "";
+        if (unclaimed(source) > 0 && json_get_number(data, "waiting") == 0)
+                return "waits for executors";
+        if (!*json_get_text(source, "timePoint"))
+                return "";
+        snprintf(buf, size, "at %s", json_get_text(source, "timePoint"));
+        return buf;
 }
 
 static void show_source(struct table *t, const json_t *data, const json_t *s, bool ended) {

@@ -387,8 +387,47 @@ static void test_refused(void **state) {
         assert_null(data_free(d));
 }
 
+/* The first batch that is not through: what is held counts, what failed for good does not. */
+static void test_at(void **state) {
+        for (uint64_t seed = 1; seed <= 6; seed++) {
+                const struct data_config c = { .n_sources = 2,
+                                               .order = ORDER_LISTED,
+                                               .epochs = 1,
+                                               .sample_ppm = 1000000,
+                                               .max_attempts = 1 };
+                struct world w;
+                uint64_t at, before[2] = {};
+
+                world_new(&w, seed, &c, 14, 12, 3);
+                assert_false(data_source_at(w.d, 0, &at)); /* nothing is known of it */
+                world_list_all(&w);
+                for (unsigned i = 0; i < 4000 && !data_over(w.d); i++) {
+                        world_step(&w, &(struct world_chaos){ .fail = 10 }, false);
+                        if (i % 300 == 299)
+                                world_restart(&w);
+                        for (uint32_t s = 0; s < 2; s++) {
+                                uint64_t truth = UINT64_MAX;
+                                if (!data_source_at(w.d, s, &at))
+                                        continue;
+                                for (struct task *t = data_next_task(w.d, 0); t;
+                                     t = data_next_task(w.d, t->id))
+                                        if (t->source == s && t->place != TASK_GAVE_UP)
+                                                truth = MIN(truth, t->what.batch);
+                                assert_true(at <= truth);
+                                assert_in_range(at, 2026010100, 2026010111);
+                                before[s] = MAX(before[s], at);
+                        }
+                }
+                world_finish(&w);
+                assert_false(data_source_at(w.d, 0, &at));
+                assert_true(before[0] > 2026010105 || before[1] > 2026010105);
+                world_free(&w);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_at),
                 cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_nothing_to_do),
                 cmocka_unit_test(test_not_before_durable),
