@@ -256,6 +256,7 @@ static void test_ended(void **state) {
         struct data_steering how;
         struct world w;
         struct held *h;
+        size_t n;
 
         world_new(&w, 3, world_configs, 20, 1, 2);
         world_topics(&w);
@@ -289,11 +290,13 @@ static void test_ended(void **state) {
 
         world_new(&w, 4, world_configs, 20, 1, 2);
         world_list(&w, 0, 5);
+        n = w.n_files[0];
         w.n_files[0] = 5; /* no more of it is listed */
         assert_int_equal(data_steer(w.d, 0, &end), 0);
         data_scanned(w.d, 0);
         world_finish(&w);
         world_check_all_read(&w, true);
+        w.n_files[0] = n;
         world_free(&w);
 }
 
