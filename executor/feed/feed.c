@@ -133,7 +133,8 @@ static int on_grant(struct feed *f, const uint8_t *body, size_t size) {
         return 0;
 }
 
-/* One that the job has more since we were started. */
+/* One that the job has more since we were started. The trainer is not to end for one that is not understood:
+ * its tasks fail here. */
 static int on_source(struct feed *f, const uint8_t *body, size_t size) {
         _cleanup_free_ char *error = NULL;
         uint32_t source;
@@ -142,14 +143,12 @@ static int on_source(struct feed *f, const uint8_t *body, size_t size) {
         if (size < sizeof(source))
                 return -EPROTO;
         memcpy(&source, body, sizeof(source));
-        if (source < f->input->n_sources)
+        if (source != f->input->n_sources)
                 return 0;
-        if (source > f->input->n_sources)
-                return -EPROTO;
         r = input_append(f->input, (const char *)body + sizeof(source), size - sizeof(source), &error);
         if (error)
                 fprintf(stderr, "primus-executor: a source that was added: %s\n", error);
-        return r;
+        return r == -ENOMEM ? r : 0;
 }
 
 static int on_control(struct feed *f, const uint8_t *body, size_t size) {

@@ -72,7 +72,9 @@ static void on_range(void *userdata, struct task *t, struct opened *o, int fd, u
                 uint32_t failures = t->grant.failures;
 
                 *r = (struct range){ .task = t->id, .opened = o, .fd = fd, .first = first, .last = last };
-                r->skip = t->from.skip + (failures > 0 ? f->input->sources[t->grant.source].rewind_skip : 0);
+                r->skip = t->from.skip + (failures > 0 && t->grant.source < f->input->n_sources
+                                                  ? f->input->sources[t->grant.source].rewind_skip
+                                                  : 0);
                 DL_APPEND(d->ready, r);
                 d->n_ready++;
         } else {

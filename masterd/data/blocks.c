@@ -29,7 +29,7 @@ static int find_steps(const struct data *d, const uint8_t *state, size_t place, 
 
         *ret_last = *ret_n = 0;
         for (; at < size; at += BLOCK_STEP_HEAD + length) {
-                if (size - at <= BLOCK_STEP_HEAD || *ret_n == BLOCK_STEPS_MAX)
+                if (size - at <= BLOCK_STEP_HEAD || *ret_n == BLOCK_STEPS_EVER)
                         return -EUCLEAN;
                 length = order_place_length(&d->order, state + at + BLOCK_STEP_HEAD,
                                             size - at - BLOCK_STEP_HEAD);
@@ -182,13 +182,13 @@ static bool step_is_new(const struct block *b) {
         return b->last_step == 0 || bytes_u32(b->state + b->last_step) != b->n_planned;
 }
 
-int blocks_step_room(struct data *d, uint32_t n_sources) {
+int blocks_step_room(struct data *d, uint32_t n_sources, uint32_t most) {
         struct block *b = step_block(d);
         uint8_t *state;
 
         if (!b)
                 return 0;
-        if (step_is_new(b) && b->n_steps == BLOCK_STEPS_MAX)
+        if (step_is_new(b) && b->n_steps >= most)
                 return -EBUSY;
         state = realloc(b->state, (step_is_new(b) ? b->state_size : b->last_step) + BLOCK_STEP_HEAD +
                                           order_place_max(n_sources));

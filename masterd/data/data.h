@@ -147,7 +147,7 @@ void data_steering(const struct data *d, uint32_t source, struct data_steering *
 int data_append_room(struct data *d, size_t n);
 void data_append(struct data *d, uint32_t weight);
 /* After data_restored(): sources of the configuration that were not added before the end of who wrote that,
- * are now. As data_append_room(). */
+ * are now. 0; -EBUSY: restoring; -ENOMEM. */
 int data_append_rest(struct data *d);
 
 /* ---- making tasks ---- */

@@ -46,6 +46,8 @@ struct planned {
  * place that the order has behind it}, in their order. */
 #define BLOCK_STEP_HEAD 4u
 #define BLOCK_STEPS_MAX 256u
+#define BLOCK_STEPS_EVER                                                                                     \
+        (BLOCK_STEPS_MAX + 1u) /* with the one that data_append_rest() takes, come what may */
 struct block {
         uint64_t index;
         uint8_t *state;
@@ -132,8 +134,9 @@ bool block_is_gone(const struct block *b, uint64_t number);
 /* From its beginning: goes to its place and plans its first n tasks again, with the steps up to there.
  * -EUCLEAN: that cannot be. */
 int block_replay(struct data *d, struct block *b, uint32_t n);
-/* Room for a step after which there are so many sources. -EBUSY: too many steps in one block; -ENOMEM. */
-int blocks_step_room(struct data *d, uint32_t n_sources);
+/* Room for a step after which there are so many sources. -EBUSY: it would be more than most in one block;
+ * -ENOMEM. */
+int blocks_step_room(struct data *d, uint32_t n_sources, uint32_t most);
 /* The order is another one from its next task on; there is room for the step. */
 void blocks_step(struct data *d, const struct order_step *step);
 /* Plans only the first n tasks: those behind were granted to nobody. Not when anything came late. 0; -ENOMEM,

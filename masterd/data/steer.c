@@ -31,7 +31,7 @@ static void sort_out(struct data *d, uint32_t source, enum work_list from) {
 static int prepare_step(struct data *d, uint32_t n_sources) {
         int r = d->late ? 0 : blocks_cut(d, d->n_touched);
 
-        return r < 0 ? r : blocks_step_room(d, n_sources);
+        return r < 0 ? r : blocks_step_room(d, n_sources, BLOCK_STEPS_MAX);
 }
 
 int data_steer(struct data *d, uint32_t source, const struct data_steering *how) {
@@ -110,7 +110,7 @@ void data_append(struct data *d, uint32_t weight) {
 
 int data_append_rest(struct data *d) {
         for (uint32_t n; (n = d->order.at.n_sources) < d->config.n_sources;) {
-                int r = d->restoring ? -EBUSY : prepare_step(d, n + 1);
+                int r = d->restoring ? -EBUSY : blocks_step_room(d, n + 1, BLOCK_STEPS_EVER);
                 if (r < 0)
                         return r;
                 blocks_step(d, &(struct order_step){ .source = n, .weight = d->weights ? d->weights[n] : 0 });

@@ -308,11 +308,12 @@ static void test_bounded(void **state) {
         int r = 0;
 
         world_new(&w, 5, world_configs, 400, 1, 1);
+        world_later(&w, 1);
         world_list_all(&w);
         assert_non_null(lease_next(&w));
         for (unsigned i = 0; i < 5000; i++)
                 assert_int_equal(data_steer(w.d, 0, &(struct data_steering){ .paused = i % 2 == 0 }), 0);
-        assert_int_equal(data_steer(w.d, 3, &(struct data_steering){}), -ENODATA);
+        assert_int_equal(data_steer(w.d, 2, &(struct data_steering){}), -ENODATA);
         for (n = 0; r == 0 && n < 400; n += r == 0) {
                 assert_non_null(lease_next(&w));
                 r = data_steer(w.d, 0, &(struct data_steering){ .weight = 1 + n % 2 });
@@ -322,7 +323,14 @@ static void test_bounded(void **state) {
         data_steering(w.d, 0, &how);
         assert_int_equal(how.weight, 1 + (n - 1) % 2); /* nothing was changed */
         world_sync(&w);
+        assert_int_equal(world_append(&w), -EBUSY);
+        assert_int_equal(data_append_room(w.d, INPUT_SOURCES_MAX), -ENOSPC);
+        /* One whose adding is recorded without its step is added all the same. */
+        w.config.n_sources = w.n_all;
         world_restart(&w);
+        world_sync(&w);
+        world_restart(&w);
+        assert_int_equal(data_steer(w.d, 2, &(struct data_steering){}), 0);
         world_finish(&w);
         world_check_all_read(&w, true);
         world_free(&w);
