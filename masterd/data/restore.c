@@ -25,8 +25,7 @@ int data_restore_state(struct data *d, const void *state, size_t size) {
         place = size > STATE_HEAD + counts
                         ? order_place_length(&d->order, from + STATE_HEAD, size - STATE_HEAD - counts)
                         : 0;
-        if (place == 0 || size != STATE_HEAD + place + counts ||
-            bytes_u32(from) != STATE_VERSION)
+        if (place == 0 || size != STATE_HEAD + place + counts || bytes_u32(from) != STATE_VERSION)
                 return -EUCLEAN;
         memcpy(d->state, from, size);
         d->state_size = size;

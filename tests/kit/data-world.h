@@ -68,7 +68,7 @@ struct world {
         size_t n_files[WORLD_SOURCES]; /* when all is listed */
         size_t listed[WORLD_SOURCES];
         uint32_t n_first, n_all; /* sources: at the beginning, and with those that are to be added */
-        bool topics; /* sources may bring more at any time, which comes last */
+        bool topics;             /* sources may bring more at any time, which comes last */
         struct disk disk;
         struct flush *flushes; /* not durable yet */
         struct holder holders[WORLD_HOLDERS];
