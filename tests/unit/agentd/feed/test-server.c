@@ -348,6 +348,27 @@ static void test_hostile(void **state) {
         assert_int_equal(s->opens, 0);
 }
 
+/* An executor of the release before says no number of sources, and is told of none. */
+static void test_older_executor(void **state) {
+        struct state *s = *state;
+        uint8_t body[FEED_PACKET_MAX];
+        struct feed_hello hello = { .version = FEED_VERSION_SOURCES - 1 };
+        struct {
+                struct feed_header header;
+                uint32_t credits;
+        } open = { { FEED_OPEN, sizeof(open.credits) }, 3 };
+        int fd = dial(s);
+
+        assert_int_equal(say(s, fd, FEED_HELLO, &hello, sizeof(hello), body), FEED_CHALLENGE);
+        assert_int_equal(say(s, fd, FEED_ANSWER, body, sizeof(struct feed_challenge), body), FEED_WELCOME);
+        s->sources = 7;
+        assert_int_equal(send(fd, &open, sizeof(open), MSG_NOSIGNAL), (ssize_t)sizeof(open));
+        while (s->opens == 0)
+                turn(s);
+        assert_int_equal(s->sources, 0);
+        close(fd);
+}
+
 /* A process that passes its connection on cannot be answered for by another. */
 static void test_other_process(void **state) {
         struct state *s = *state;
@@ -481,6 +502,7 @@ int main(void) {
                 T(test_scan),
                 T(test_scan_missing),
                 T(test_hostile),
+                T(test_older_executor),
                 T(test_other_process),
                 T(test_limits),
                 T(test_outsiders),
