@@ -63,7 +63,7 @@ static int append_roles(sd_bus_message *reply, const struct job *j) {
         return r < 0 ? r : reply_close_array(reply);
 }
 
-static int append_source(sd_bus_message *reply, const struct feeding_source_view *v) {
+static int append_source(sd_bus_message *reply, const struct feeding_source_view *v, const char *time_point) {
         int r = sd_bus_message_open_container(reply, 'a', "{sv}");
 
         if (r >= 0)
@@ -76,8 +76,8 @@ static int append_source(sd_bus_message *reply, const struct feeding_source_view
                                           "acked", "t", v->acked, "records", "t", v->records, "rate", "d",
                                           v->rate, "recordRate", "d", v->record_rate, "scanned", "b",
                                           (int)v->scanned, "waitingFor", "s", v->waiting_for);
-        if (*v->at)
-                r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "timePoint", "s", v->at);
+        if (*time_point)
+                r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "timePoint", "s", time_point);
         if (v->steering.weight > 0)
                 r = r < 0 ? r : sd_bus_message_append(reply, "{sv}", "weight", "u", v->steering.weight);
         if (v->steering.paused)
@@ -92,11 +92,13 @@ static int append_source(sd_bus_message *reply, const struct feeding_source_view
 }
 
 static int append_sources(sd_bus_message *reply, struct job *j) {
+        _cleanup_free_ uint64_t *at = feeding_time_points(j);
         struct feeding_source_view view;
+        char time_point[TIME_POINT_MAX] = "";
         int r = reply_open_array(reply, "sources", "aa{sv}");
 
         for (uint32_t i = 0; r >= 0 && feeding_source_view(j, i, &view) >= 0; i++)
-                r = append_source(reply, &view);
+                r = append_source(reply, &view, at ? feeding_time_point(j, i, at[i], time_point) : "");
         return r < 0 ? r : reply_close_array(reply);
 }
 

@@ -202,6 +202,7 @@ void blocks_step(struct data *d, const struct order_step *step) {
         struct block *b = step_block(d);
 
         order_steer(&d->order, step);
+        d->state_dirty = d->urgent = true;
         if (!b)
                 return;
         if (step_is_new(b)) {

@@ -210,32 +210,42 @@ void data_source_totals(const struct data *d, uint32_t source, struct data_total
 
 #define AT_LOOKS_MAX 16384u /* tasks under way; a look at a job takes no longer */
 
-bool data_source_at(const struct data *d, uint32_t source, uint64_t *ret_batch) {
-        const struct listed_source *s = d->listing.sources + source;
-        const struct order_source *o = d->order.at.sources + source;
-        uint64_t at = UINT64_MAX;
+bool data_at(const struct data *d, uint64_t *ret_batches) {
         unsigned looks = 0;
         size_t hint = 0;
 
-        if (d->config.order != ORDER_LISTED || d->restoring || o->flags & ORDER_REMOVED)
+        if (d->config.order != ORDER_LISTED || d->restoring)
                 return false;
+        for (uint32_t i = 0; i < d->config.n_sources; i++) {
+                const struct listed_source *s = d->listing.sources + i;
+                uint64_t made = d->order.at.sources[i].made;
+
+                hint = 0;
+                ret_batches[i] = made < s->n_tasks              ? listing_batch(&d->listing, i, made, &hint)
+                                 : !s->scanned && s->passed > 0 ? s->passed
+                                                                : UINT64_MAX;
+        }
         for (const struct task *t = data_next_task(d, 0); t; t = data_next_task(d, t->id)) {
                 if (++looks > AT_LOOKS_MAX)
                         return false;
-                if (t->source == source && t->place != TASK_GAVE_UP)
-                        at = MIN(at, t->what.batch);
+                if (t->place != TASK_GAVE_UP)
+                        ret_batches[t->source] = MIN(ret_batches[t->source], t->what.batch);
         }
         /* Planned, and not made before the rows of their files are here. */
         for (const struct block *b = d->making; b; b = b->next)
-                for (uint32_t i = b->n_made; i < b->n_planned; i++)
-                        if (b->plan[i].source == source && !block_is_gone(b, i))
-                                at = MIN(at, listing_batch(&d->listing, source, b->plan[i].number, &hint));
-        if (o->made < s->n_tasks)
-                at = MIN(at, listing_batch(&d->listing, source, o->made, &hint));
-        else if (!s->scanned && s->passed > 0)
-                at = MIN(at, s->passed);
-        *ret_batch = at;
-        return at != UINT64_MAX;
+                for (uint32_t i = b->n_made; i < b->n_planned; i++) {
+                        const struct planned *p = b->plan + i;
+
+                        hint = 0;
+                        if (!block_is_gone(b, i))
+                                ret_batches[p->source] =
+                                        MIN(ret_batches[p->source],
+                                            listing_batch(&d->listing, p->source, p->number, &hint));
+                }
+        for (uint32_t i = 0; d->order.n_removed > 0 && i < d->config.n_sources; i++)
+                if (d->order.at.sources[i].flags & ORDER_REMOVED)
+                        ret_batches[i] = UINT64_MAX;
+        return true;
 }
 
 size_t data_memory(const struct data *d) {

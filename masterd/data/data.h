@@ -247,9 +247,10 @@ struct data_totals {
 };
 void data_totals(const struct data *d, struct data_totals *ret);
 void data_source_totals(const struct data *d, uint32_t source, struct data_totals *ret);
-/* The batch up to which all of a source is through (what failed for good aside): the first that has something
- * left, or may have. In the order listed alone. False: there is none, or too much is under way to tell. */
-bool data_source_at(const struct data *d, uint32_t source, uint64_t *ret_batch);
+/* The batch up to which all of each source is through (what failed for good aside): the first that has
+ * something left, or may have; UINT64_MAX: there is none. In the order listed alone. False: that cannot be
+ * told, or too much is under way. */
+bool data_at(const struct data *d, uint64_t *ret_batches);
 /* Nothing is left to grant now or later, leases aside. */
 bool data_exhausted(const struct data *d);
 /* What keeps pending tasks from being leased now. */

@@ -55,7 +55,6 @@ int data_steer(struct data *d, uint32_t source, const struct data_steering *how)
         if (r < 0)
                 return r;
         blocks_step(d, &step);
-        d->state_dirty = d->urgent = true;
         sort_out(d, source, LIST_HELD);
         sort_out(d, source, LIST_QUEUE);
         if (flags & ORDER_ENDED)
@@ -105,7 +104,6 @@ void data_append(struct data *d, uint32_t weight) {
         d->listing.n_sources++;
         order_extend(&d->order);
         blocks_step(d, &(struct order_step){ .source = n, .weight = weight });
-        d->state_dirty = d->urgent = true;
 }
 
 int data_append_rest(struct data *d) {
@@ -114,7 +112,6 @@ int data_append_rest(struct data *d) {
                 if (r < 0)
                         return r;
                 blocks_step(d, &(struct order_step){ .source = n, .weight = d->weights ? d->weights[n] : 0 });
-                d->state_dirty = d->urgent = true;
         }
         return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding-parts.h"
@@ -17,23 +18,27 @@
 #define TRIM_AGAIN_USEC USEC_PER_SEC
 #define TRIMS_MAX 64u /* at once */
 
-int feeding_control(struct executor *e, enum feed_control op, uint64_t task, uint64_t value) {
+int feeding_message(const struct executor *e, const char *member, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
-        struct feed_order order = { .op = op, .task = task, .value = value };
         struct executor_id id = executor_id_of(e);
         sd_bus *bus = e->node ? link_bus(e->node) : NULL;
-        int r;
 
         if (!bus)
                 return -ENOTCONN;
-        r = sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "FeedControl");
-        if (r >= 0)
-                r = sd_bus_message_set_expect_reply(message, false);
-        if (r >= 0)
-                r = executor_id_append(message, &id);
-        if (r >= 0)
-                r = feed_order_append(message, &order);
-        return r < 0 ? r : sd_bus_send(bus, message, NULL);
+        TRY(sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, member));
+        TRY(sd_bus_message_set_expect_reply(message, false));
+        TRY(executor_id_append(message, &id));
+        *ret = TAKE_PTR(message);
+        return 0;
+}
+
+int feeding_control(struct executor *e, enum feed_control op, uint64_t task, uint64_t value) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct feed_order order = { .op = op, .task = task, .value = value };
+
+        TRY(feeding_message(e, "FeedControl", &message));
+        TRY(feed_order_append(message, &order));
+        return sd_bus_send(NULL, message, NULL);
 }
 
 static void tell_all(struct job *j, enum feed_control op) {

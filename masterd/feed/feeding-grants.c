@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding-parts.h"
@@ -191,20 +192,10 @@ static bool must_wait(struct job *j) {
 static int send_batch(struct executor *e, const uint8_t *grants, size_t size, bool last) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         struct grant_batch batch = { .grants = grants, .size = size, .last = last };
-        struct executor_id id = executor_id_of(e);
-        sd_bus *bus = link_bus(e->node);
-        int r;
 
-        if (!bus)
-                return -ENOTCONN;
-        r = sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "Grant");
-        if (r >= 0)
-                r = sd_bus_message_set_expect_reply(message, false);
-        if (r >= 0)
-                r = executor_id_append(message, &id);
-        if (r >= 0)
-                r = grant_batch_append(message, &batch);
-        return r < 0 ? r : sd_bus_send(bus, message, NULL);
+        TRY(feeding_message(e, "Grant", &message));
+        TRY(grant_batch_append(message, &batch));
+        return sd_bus_send(NULL, message, NULL);
 }
 
 static int append_grant(const struct task *t, uint8_t buf[static TASKS_WIRE_MAX], size_t *used) {

@@ -10,8 +10,6 @@
 #include "lib/base/try.h"
 #include "masterd/core/manager.h"
 #include "masterd/feed/feeding-parts.h"
-#include "masterd/link/link.h"
-#include "masterd/link/orders.h"
 
 struct feeding_growth {
         struct input *input; /* all of it, as it is then */
@@ -147,16 +145,10 @@ int feeding_may_grow(struct job *j, const struct job_spec *after, struct feeding
 
 static int tell_source(struct executor *e, uint32_t source, const char *text) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
-        struct executor_id id = executor_id_of(e);
-        sd_bus *bus = e->node ? link_bus(e->node) : NULL;
 
-        if (!bus)
-                return -ENOTCONN;
-        TRY(sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "FeedSource"));
-        TRY(sd_bus_message_set_expect_reply(message, false));
-        TRY(executor_id_append(message, &id));
+        TRY(feeding_message(e, "FeedSource", &message));
         TRY(feed_source_append(message, &(struct feed_source_order){ source, text }));
-        return sd_bus_send(bus, message, NULL);
+        return sd_bus_send(NULL, message, NULL);
 }
 
 /* All in one go, from the first on that lacks one: a configuration is read for it. */

@@ -75,6 +75,8 @@ static inline bool feeding_is_gone(const struct job *j) {
         return !j->data || job_state_ended(j->state) || j->state == JOB_STOPPING;
 }
 
+/* A message to the executor's feeder, which is not answered, up to the id. -ENOTCONN: its host is away. */
+int feeding_message(const struct executor *e, const char *member, sd_bus_message **ret);
 int feeding_control(struct executor *e, enum feed_control op, uint64_t task, uint64_t value);
 /* The executor has answered all that was asked up to number, or will not answer. */
 void feeding_synced(struct executor *e, uint64_t number);

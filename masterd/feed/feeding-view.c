@@ -44,18 +44,31 @@ static void rate_of(const struct source *s, const struct data_totals *n, uint64_
                                : 0;
 }
 
-/* A source of days or hours: the first that is not through. */
-static void say_at(const struct job_data *d, uint32_t source, char at[static TIME_POINT_MAX]) {
-        const struct input_source *in = d->input->sources + source;
-        struct time_point t;
-        uint64_t batch;
+uint64_t *feeding_time_points(const struct job *j) {
+        const struct job_data *d = j->data;
+        uint64_t *batches;
 
-        if (!in->has_range || !data_source_at(d->data, source, &batch) ||
-            time_point_from_batch(batch, &t) < 0)
-                return;
+        if (!d || !d->data || job_state_ended(j->state))
+                return NULL;
+        batches = calloc(d->input->n_sources, sizeof(*batches));
+        if (batches && !data_at(d->data, batches)) {
+                free(batches);
+                batches = NULL;
+        }
+        return batches;
+}
+
+char *feeding_time_point(const struct job *j, uint32_t source, uint64_t batch,
+                         char buf[static TIME_POINT_MAX]) {
+        const struct input_source *in = j->data->input->sources + source;
+        struct time_point t;
+
+        buf[0] = 0;
+        if (!in->has_range || time_point_from_batch(batch, &t) < 0)
+                return buf;
         if (!strstr(in->path_pattern, "{{HH}}"))
                 t.hour = -1;
-        (void)time_point_format(&t, at);
+        return time_point_format(&t, buf);
 }
 
 int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_view *ret) {
@@ -86,7 +99,6 @@ int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_vi
         if (job_state_ended(j->state) || !d->data)
                 return 0;
         data_steering(d->data, source, &ret->steering);
-        say_at(d, source, ret->at);
         rate_of(s, &n, now_boot(), &ret->rate, &ret->record_rate);
         if (s->scanned && n.bytes > n.acked && ret->rate > 0) {
                 left = (double)(n.bytes - n.acked) / ret->rate * USEC_PER_SEC;

@@ -143,9 +143,13 @@ struct feeding_source_view {
         uint64_t eta_usec;        /* UINT64_MAX: not known */
         bool scanned;
         const char *waiting_for;       /* "" = nothing; borrowed */
-        char at[TIME_POINT_MAX];       /* the day or hour up to which all is through; "": there is none */
         struct data_steering steering; /* of a job that is over: nothing */
 };
+/* The day or hour up to which all is through, of each source, UINT64_MAX: there is none; to be freed. NULL:
+ * that cannot be told, or no memory. And in words, of sources of days or hours alone: "": there is none. */
+uint64_t *feeding_time_points(const struct job *j);
+char *feeding_time_point(const struct job *j, uint32_t source, uint64_t batch,
+                         char buf[static TIME_POINT_MAX]);
 /* -ENODATA: no such source. */
 int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_view *ret);
 /* Who holds the task; NULL: nobody, or nobody who is known (after a restart, an executor on a LOST host). */

@@ -223,7 +223,7 @@ int spec_input_json(const struct job_spec *s, char **ret_json) {
 int spec_source_jsons(const struct job_spec *s, size_t first, size_t n, char **ret_jsons) {
         _cleanup_(json_unref_p) json_t *root = NULL, *sources = json_array();
         _cleanup_free_ char *all = NULL;
-        json_t *manager, *files, *topics, *source;
+        json_t *manager, *files, *topics;
         int r = sources ? spec_input_json(s, &all) : -ENOMEM;
 
         if (r < 0)
@@ -235,20 +235,18 @@ int spec_source_jsons(const struct job_spec *s, size_t first, size_t n, char **r
         if ((files && json_array_extend(sources, files) < 0) ||
             (topics && json_array_extend(sources, topics) < 0))
                 return -ENOMEM;
-        /* One list is left, with one entry after the other. */
-        if (first >= s->n_inputs)
-                (void)json_object_del(manager, "fileConfig");
-        else
-                (void)json_object_del(manager, "kafkaConfig");
-        for (size_t i = first; i < first + n; i++) {
-                json_t *list = i >= s->n_inputs ? topics : files;
-                source = json_array_get(sources, i);
-                if (!source || json_array_clear(list) < 0 || json_array_append(list, source) < 0 ||
-                    !(ret_jsons[i - first] = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(12)))) {
-                        while (i-- > first) {
-                                free(ret_jsons[i - first]);
-                                ret_jsons[i - first] = NULL;
-                        }
+        (void)json_array_clear(files);
+        (void)json_array_clear(topics);
+        for (size_t i = 0; i < n; i++) {
+                json_t *list = first + i >= s->n_inputs ? topics : files;
+
+                ret_jsons[i] = json_array_append(list, json_array_get(sources, first + i)) >= 0
+                                       ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(12))
+                                       : NULL;
+                (void)json_array_clear(list);
+                if (!ret_jsons[i]) {
+                        while (i-- > 0)
+                                free(TAKE_PTR(ret_jsons[i]));
                         return -ENOMEM;
                 }
         }

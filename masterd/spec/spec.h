@@ -360,7 +360,7 @@ int spec_masked(const struct job_spec *s, char **ret_json);
 /* What executors are told of a job's data: {"inputManager": ..., "input": ...} of the effective
  * configuration, which input_read() of lib/wire/input.h reads. Allocated. "{}" of a job without data. */
 int spec_input_json(const struct job_spec *s, char **ret_json);
-/* The same, with one source alone in each: n of them from the first on, all files or all topics. */
+/* The same, with one source alone in each: n of them from the first on. */
 int spec_source_jsons(const struct job_spec *s, size_t first, size_t n, char **ret_jsons);
 
 /* Sources of data: files first, then topics. 0: the job has no data. */
