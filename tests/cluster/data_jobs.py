@@ -3,9 +3,43 @@
 
 # Every line that came in goes to a file of the attempt, line by line as it is read.
 KEEP = 'while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PRIMUS_ATTEMPT; done; say eof'
-# The same, so slowly that there is time to do something to it: a pause after each hundredth line.
-SLOWLY = ('n=0; while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PRIMUS_ATTEMPT; n=$((n + 1)); '
-          '[ $((n % 100)) != 0 ] || sleep 0.02; done; say eof')
+
+
+def slowly(every, pause):
+    """The same, so slowly that there is time to do something to it: a pause of so many seconds after every so many lines."""
+    return ('n=0; while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PRIMUS_ATTEMPT; n=$((n + 1)); '
+            f'[ $((n % {every})) != 0 ] || sleep {pause}; done; say eof')
+
+
+SLOWLY = slowly(100, 0.02)
+
+
+def library(every, pause):
+    """A trainer in Python that does as slowly() does, with the library."""
+    return f"""
+import os, time
+import primus
+name = "{{PRIMUS_INDEX}}.{{PRIMUS_ATTEMPT}}".format_map(os.environ)
+with open(os.environ["LEDGER"] + "." + name, "ab", buffering=0) as out:
+    for n, record in enumerate(primus.records(), 1):
+        out.write(bytes(record) + b"\\n")
+        if n % {every} == 0:
+            time.sleep({pause})
+"""
+
+
+def make_source(ledger, name, files, lines):
+    """A directory of lines that are all different and begin with its name: its entry of inputs, and the lines."""
+    path = ledger.path.with_name(ledger.path.name + ".data") / name
+    path.mkdir(parents=True)
+    wanted = []
+    for f in range(files):
+        text = [f"{name}-{f:04d}-{n:04d}-".ljust(100, "x") for n in range(lines)]
+        (path / f"{f:04d}.txt").write_text("".join(line + "\n" for line in text))
+        wanted += text
+    for one in (path.parent, path, *path.iterdir()):
+        one.chmod(0o755)
+    return {"name": name, "spec": {"pathPattern": f"{ledger.inside}.data/{name}", "textInput": {}}}, wanted
 
 
 def make_data(ledger, files, lines, width=8):

@@ -4,41 +4,25 @@ import collections
 import json
 
 import pytest
-from data_jobs import all_lines
+from data_jobs import all_lines, library, make_source, slowly
 from sandbox import AGENTD, MASTERD
 
 FILES = 150
 LINES = 10
 # A pause after each tenth line: there is time to add something.
-STDIN = ('n=0; while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PRIMUS_ATTEMPT; n=$((n + 1)); '
-         '[ $((n % 10)) != 0 ] || sleep 0.05; done; say eof')
-LIBRARY = """
-import os, time
-import primus
-name = "{PRIMUS_INDEX}.{PRIMUS_ATTEMPT}".format_map(os.environ)
-with open(os.environ["LEDGER"] + "." + name, "ab", buffering=0) as out:
-    for n, record in enumerate(primus.records(), 1):
-        out.write(bytes(record) + b"\\n")
-        if n % 10 == 0:
-            time.sleep(0.05)
-"""
+STDIN = slowly(10, 0.05)
+LIBRARY = library(10, 0.05)
 
 
 class Sources:
     """Directories of lines that are all different: "a", which a job has from its start, and others for later."""
     def __init__(self, cluster, ledger):
         self.cluster, self.ledger, self.wanted = cluster, ledger, []
-        self.path = ledger.path.with_name(ledger.path.name + ".data")
 
     def make(self, name):
-        (self.path / name).mkdir(parents=True)
-        for f in range(FILES):
-            lines = [f"{name}-{f:04d}-{n:04d}-".ljust(100, "x") for n in range(LINES)]
-            (self.path / name / f"{f:04d}.txt").write_text("".join(line + "\n" for line in lines))
-            self.wanted += lines
-        for one in (self.path, *self.path.rglob("*")):
-            one.chmod(0o755)
-        return {"name": name, "spec": {"pathPattern": f"{self.ledger.inside}.data/{name}", "textInput": {}}}
+        source, lines = make_source(self.ledger, name, FILES, LINES)
+        self.wanted += lines
+        return source
 
     def submit(self, command=STDIN, mode="stdin", **input):
         job = self.ledger.config(command, num=2, inputPolicy="STREAMING", **({"memoryMb": 64} if mode != "stdin" else {}))

@@ -3,35 +3,24 @@
 import collections
 
 import pytest
-from data_jobs import all_lines
+from data_jobs import all_lines, make_source, slowly
 from sandbox import MASTERD
 
 FILES = 500
 LINES = 10
 # A pause after each tenth line: a task of each source takes 50 ms.
-READER = ('n=0; while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PRIMUS_ATTEMPT; n=$((n + 1)); '
-          '[ $((n % 10)) != 0 ] || sleep 0.05; done; say eof')
+READER = slowly(10, 0.05)
 
 
 @pytest.fixture
 def fed_twice(quick, ledger):
     """A job with the sources "a" and "b": (its number, the lines of both)."""
-    path = ledger.path.with_name(ledger.path.name + ".data")
-    wanted = []
-    for source in "ab":
-        (path / source).mkdir(parents=True)
-        for f in range(FILES):
-            lines = [f"{source}-{f:04d}-{n:04d}-".ljust(100, "x") for n in range(LINES)]
-            (path / source / f"{f:04d}.txt").write_text("".join(line + "\n" for line in lines))
-            wanted += lines
-    for one in (path, *path.rglob("*")):
-        one.chmod(0o755)
+    inputs, lines = zip(*(make_source(ledger, name, FILES, LINES) for name in "ab"))
     job = ledger.config(READER, num=2, inputPolicy="STREAMING")
-    job["inputManager"] = {"gracefulShutdown": True, "fileConfig": {"inputs": [
-        {"name": s, "spec": {"pathPattern": f"{ledger.inside}.data/{s}", "textInput": {}}} for s in "ab"]}}
+    job["inputManager"] = {"gracefulShutdown": True, "fileConfig": {"inputs": list(inputs)}}
     job["input"] = {"pipeSize": "4K"}
     number = quick.submit(job)
-    yield number, wanted
+    yield number, [line for of in lines for line in of]
     quick.run("n1", "primusctl", "kill", str(number), user="ml")
 
 

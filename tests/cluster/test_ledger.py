@@ -9,6 +9,7 @@ import time
 
 import pytest
 from conftest import LOST
+from data_jobs import library, slowly
 from ledger import failover
 from sandbox import AGENTD, MASTERD
 
@@ -19,22 +20,12 @@ WORKERS = 3
 TOTAL = 15000
 
 # What counts is what a trainer has written down: every record, one write() each, in a file of the attempt.
-STDIN = ('n=0; while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PRIMUS_ATTEMPT; n=$((n + 1)); '
-         '[ $((n % 100)) != 0 ] || sleep 0.05; done; say eof')
+STDIN = slowly(100, 0.05)
 # It takes many lines at once, and the first time it is killed right then, with the pipe empty and nothing done.
 DRAINING = ('n=0; while mapfile -t -n 300 lines && [ ${#lines[@]} != 0 ]; do n=$((n + 1)); '
             '[ $n != 4 ] || [ $PRIMUS_ATTEMPT != 1 ] || { say drained; kill -KILL $$; }; '
             'printf "%s\\n" "${lines[@]}" >> $LEDGER.$PRIMUS_INDEX.$PRIMUS_ATTEMPT; sleep 0.1; done; say eof')
-LIBRARY = """
-import os, time
-import primus
-name = "{PRIMUS_INDEX}.{PRIMUS_ATTEMPT}".format_map(os.environ)
-with open(os.environ["LEDGER"] + "." + name, "ab", buffering=0) as out:
-    for n, record in enumerate(primus.records(), 1):
-        out.write(bytes(record) + b"\\n")
-        if n % 100 == 0:
-            time.sleep(0.05)
-"""
+LIBRARY = library(100, 0.05)
 # Its own checkpoints: how long its file is, and where the data are. It is killed anywhere in between.
 EXACTLY = """
 import os, time
