@@ -35,7 +35,11 @@ struct pci_info {
         char bus_id[32];
 };
 struct memory_info {
-        unsigned long long total, free, used;
+        unsigned long long total, free, used; /* used: with what the driver keeps for itself */
+};
+struct memory_info_v2 {
+        unsigned version;
+        unsigned long long total, reserved, free, used;
 };
 struct utilization {
         unsigned gpu, memory;
@@ -61,6 +65,7 @@ struct field_value {
         } value;
 };
 
+#define MEMORY_VERSION_2 ((unsigned)sizeof(struct memory_info_v2) | 2u << 24)
 #define EVENT_XID UINT64_C(8)
 #define FIELD_RECOVERY_ACTION 230u
 #define P2P_NVLINK 2
@@ -80,6 +85,7 @@ struct field_value {
         X(DeviceGetPciInfo_v3, (handle_t, struct pci_info *))                                                \
         X(DeviceGetMinorNumber, (handle_t, unsigned *))                                                      \
         X(DeviceGetMemoryInfo, (handle_t, struct memory_info *))                                             \
+        X(DeviceGetMemoryInfo_v2, (handle_t, struct memory_info_v2 *))                                       \
         X(DeviceGetUtilizationRates, (handle_t, struct utilization *))                                       \
         X(DeviceGetPowerUsage, (handle_t, unsigned *))                                                       \
         X(DeviceGetTotalEnergyConsumption, (handle_t, unsigned long long *))                                 \
@@ -233,11 +239,15 @@ static void find_links(struct nvml *n) {
 /* ---- one GPU ---- */
 
 static void read_memory(const struct nvml *n, handle_t h, struct gpu_state *s) {
-        struct memory_info memory;
+        struct memory_info_v2 memory = { .version = MEMORY_VERSION_2 };
+        struct memory_info older;
 
-        if (CALL(n, DeviceGetMemoryInfo, h, &memory) == OK) {
+        if (CALL(n, DeviceGetMemoryInfo_v2, h, &memory) == OK) {
                 s->values[GPU_MEMORY_TOTAL] = memory.total;
                 s->values[GPU_MEMORY_USED] = memory.used;
+        } else if (CALL(n, DeviceGetMemoryInfo, h, &older) == OK) {
+                s->values[GPU_MEMORY_TOTAL] = older.total;
+                s->values[GPU_MEMORY_USED] = older.used;
         }
 }
 

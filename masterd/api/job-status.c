@@ -12,6 +12,7 @@
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
 #include "masterd/job/array.h"
+#include "masterd/node/gpus.h"
 #include "masterd/queue/start-within.h"
 #include "masterd/relay/logs.h"
 #include "masterd/watch/telemetry.h"
@@ -171,6 +172,17 @@ static int append_ports(sd_bus_message *reply, const struct executor_record *r) 
         return k < 0 ? k : reply_close_array(reply);
 }
 
+/* Its uuids, of which the record has one text. */
+static int append_gpus(sd_bus_message *reply, const char *gpus) {
+        _cleanup_free_ char *words = strdup(gpus);
+        char *save = NULL;
+        int r = words ? reply_open_array(reply, "gpus", "as") : -ENOMEM;
+
+        for (char *w = words ? strtok_r(words, " ", &save) : NULL; r >= 0 && w; w = strtok_r(NULL, " ", &save))
+                r = sd_bus_message_append(reply, "s", w);
+        return r < 0 ? r : reply_close_array(reply);
+}
+
 /* e: the attempt is in memory. */
 static int append_executor(sd_bus_message *reply, const struct executor_record *r, uint32_t restarts,
                            const struct executor *e) {
@@ -205,6 +217,8 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
                                           r->io_write);
         if (k >= 0 && r->n_ports > 0)
                 k = append_ports(reply, r);
+        if (k >= 0 && r->gpus && r->gpus[0])
+                k = append_gpus(reply, r->gpus);
         if (k >= 0 && e && e->job->data && executor_role(e)->input_policy == INPUT_STREAMING)
                 k = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "dataTasks", "u", e->feed.n_leases,
                                           "dataWait", "t", e->feed.data_wait_usec, "trainerWait", "t",
@@ -247,6 +261,13 @@ int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 if (r < 0 || j->array)
                         break;
                 struct executor_record record = record_of_executor(e);
+                _cleanup_free_ char *gpus =
+                        e->node ? gpus_text(&e->node->inventory, e->place.gpus) : strdup("");
+                if (!gpus) {
+                        r = -ENOMEM;
+                        break;
+                }
+                record.gpus = gpus;
                 r = append_executor(reply, &record, e->restart.n, e);
         }
         return reply_list_send(reply, r);

@@ -112,6 +112,7 @@ def test_two_executors_share_what_is_joined(host):
     visible = seen[0]["CUDA_VISIBLE_DEVICES"].split(",")
     assert visible in ([uuid(0), uuid(2)], [uuid(1), uuid(3)])
     assert sorted(v["PRIMUS_GPUS"] for v in seen) == sorted(visible)
+    assert [host.executor(job, index=i)["gpus"] for i in range(2)] == [[v["PRIMUS_GPUS"]] for v in seen]
     numbers = [f"/dev/nvidia{n}" for n in range(4) if uuid(n) in visible]
     for i in range(2):
         nodes = allowed(host, job, i)

@@ -4,7 +4,7 @@
  * /run/fake-nvml. Its lines, in any order:
  *
  *     gpu 0 uuid=GPU-… name=NVIDIA_H100_80GB_HBM3 pci=0000:3b:00 minor=0 memory=85520809984
- *         used=0 utilization=50 power=250000 energy=1 temperature=45 corrected=0 uncorrected=0
+ *         used=0 reserved=0 utilization=50 power=250000 energy=1 temperature=45 corrected=0 uncorrected=0
  *         rows=0,0 pending=0 failed=0 replays=0 throttle=0 recovery=0 mig=1 lost=1 reset=1
  *     part 0 gi=1 ci=0 uuid=MIG-… profile=1g.10gb memory=10000000000      of GPU 0, which has mig=1
  *     process 0 pid=1234 memory=1000000
@@ -38,11 +38,12 @@ enum {
         TIMEOUT = 10,
         GPU_IS_LOST = 15,
         RESET_REQUIRED = 16,
+        VERSION_MISMATCH = 25,
 };
 
 /* What is not said is -1. */
 struct values {
-        long long minor, memory, used, utilization, power, energy, temperature, corrected, uncorrected,
+        long long minor, memory, used, reserved, utilization, power, energy, temperature, corrected, uncorrected,
                 pending, failed, replays, throttle, recovery, mig, lost, reset, gi, ci, pid;
 };
 
@@ -68,7 +69,7 @@ static const struct {
 } keys[] = {
 #define K(name)                                                                                              \
         { #name, offsetof(struct values, name) }
-        K(minor),     K(memory),      K(used),    K(utilization), K(power),   K(energy),   K(temperature),
+        K(minor),     K(memory),      K(used),    K(reserved),    K(utilization), K(power),   K(energy),   K(temperature),
         K(corrected), K(uncorrected), K(pending), K(failed),      K(replays), K(throttle), K(recovery),
         K(mig),       K(lost),        K(reset),   K(gi),          K(ci),      K(pid),
 #undef K
@@ -276,19 +277,43 @@ int nvmlDeviceGetMinorNumber(struct handle *h, unsigned *ret) {
         ASK(minor, unsigned);
 }
 
+static unsigned long long said(long long n) {
+        return n < 0 ? 0 : (unsigned long long)n;
+}
+
+struct memory_info_v2 {
+        unsigned version;
+        unsigned long long total, reserved, free, used;
+};
+int PUBLIC nvmlDeviceGetMemoryInfo_v2(struct handle *h, struct memory_info_v2 *ret);
+int nvmlDeviceGetMemoryInfo_v2(struct handle *h, struct memory_info_v2 *ret) {
+        int r = check(h);
+
+        if (r == OK && ret->version != (sizeof(*ret) | 2u << 24))
+                r = VERSION_MISMATCH;
+        /* Drivers before 510 do not have it: this stands in for one where nothing is said to be reserved. */
+        if (r == OK && (h->v.memory < 0 || h->v.reserved < 0))
+                r = NOT_SUPPORTED;
+        if (r != OK)
+                return r;
+        ret->total = said(h->v.memory);
+        ret->reserved = said(h->v.reserved);
+        ret->used = said(h->v.used);
+        ret->free = ret->total - ret->reserved - ret->used;
+        return OK;
+}
+
 int PUBLIC nvmlDeviceGetMemoryInfo(struct handle *h, unsigned long long ret[3]);
 int nvmlDeviceGetMemoryInfo(struct handle *h, unsigned long long ret[3]) {
         int r = check(h);
-        unsigned long long used;
 
         if (r == OK && h->v.memory < 0)
                 r = NOT_SUPPORTED;
         if (r != OK)
                 return r;
-        used = h->v.used < 0 ? 0 : (unsigned long long)h->v.used;
-        ret[0] = (unsigned long long)h->v.memory;
-        ret[1] = ret[0] - used;
-        ret[2] = used;
+        ret[0] = said(h->v.memory);
+        ret[2] = said(h->v.used) + said(h->v.reserved);
+        ret[1] = ret[0] - ret[2];
         return OK;
 }
 

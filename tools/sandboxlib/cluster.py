@@ -59,7 +59,8 @@ def _bind(text):
         source = os.path.abspath(source)
     if not target.startswith("/") or ":" in target or ":" in source:
         raise SandboxError(f"--bind {text}: expected DIR:PATH, PATH absolute, no other ':'")
-    os.makedirs(source, exist_ok=True)
+    if not os.path.exists(source):
+        os.makedirs(source)
     return f"{source}:{target}"
 
 

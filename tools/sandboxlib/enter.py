@@ -8,6 +8,7 @@ import ctypes
 import os
 import signal
 import sys
+import warnings  # noqa: F401 os.execvpe() wants it, inside the host, where another Python's modules are
 
 from .state import SandboxError
 

@@ -56,7 +56,7 @@ static void show(const char *text) {
 
 #define GPU0                                                                                                 \
         "gpu 0 uuid=GPU-0000 name=NVIDIA_H100_80GB_HBM3 pci=0000:3b:00 minor=1 memory=85899345920 "          \
-        "used=1000 "                                                                                         \
+        "used=1000 reserved=500 "                                                                            \
         "utilization=50 power=250000 temperature=45 corrected=7 uncorrected=0 rows=0,0 replays=0 "           \
         "throttle=0 "                                                                                        \
         "recovery=0 mig=0\n"
@@ -122,6 +122,8 @@ static void test_look(void **state) {
         assert_string_equal(device(&s, 1)->pci, "0000:3b:00.0");
         assert_int_equal(device(&s, 1)->minor, 1);
         assert_int_equal(device(&s, 1)->values[GPU_UTILIZATION], 500);
+        assert_int_equal(device(&s, 1)->values[GPU_MEMORY_USED], 1000); /* without what is reserved */
+        assert_int_equal(device(&s, 0)->values[GPU_MEMORY_USED], 2000); /* a driver that cannot tell */
         assert_int_equal(device(&s, 1)->values[GPU_ECC_CORRECTED], 7);
         assert_true(device(&s, 0)->values[GPU_ECC_CORRECTED] == GPU_UNKNOWN);
         assert_true(device(&s, 0)->links == 1 && device(&s, 1)->links == 2);
