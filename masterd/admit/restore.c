@@ -24,7 +24,6 @@ struct restore {
         char *config; /* of the savepoint */
         char *data;   /* of its manifest */
         struct job *job;
-        char *warnings;
         uint32_t source; /* whose files are being read */
         uint64_t first;  /* from here on */
         uint32_t n;      /* so many at most */
@@ -39,12 +38,11 @@ static void restore_free(struct restore *q) {
         submission_done(&q->submission);
         free(q->config);
         free(q->data);
-        free(q->warnings);
         free(q);
 }
 
 static void refuse(struct restore *q, const sd_bus_error *error) {
-        q->done(q->userdata, NULL, NULL, error);
+        q->done(q->userdata, NULL, error);
         restore_free(q);
 }
 
@@ -86,7 +84,7 @@ static void on_asked(void *userdata, int error, const char *unknown) {
                 return;
         }
         j = TAKE_PTR(q->job);
-        submit_admit(m, j, q->warnings);
+        submit_admit(m, j);
         store_copy_files(m->store, q->savepoint->key, j->number);
         record_event(m, j, "restored", NULL,
                      "goes on from savepoint %s of job %u: %llu tasks done, %llu begun, %llu failed",
@@ -94,7 +92,7 @@ static void on_asked(void *userdata, int error, const char *unknown) {
                      (unsigned long long)q->savepoint->partial, (unsigned long long)q->savepoint->failed);
         j->data->finished = feeding_over(j);
         feeding_changed(m, j);
-        q->done(q->userdata, j, q->warnings, NULL);
+        q->done(q->userdata, j, NULL);
         restore_free(q);
 }
 
@@ -261,7 +259,7 @@ static int make(struct restore *q, sd_bus_error *error) {
                 if (!s->given.bundle[0] && s->owner == q->savepoint->owner)
                         memcpy(s->given.bundle, q->savepoint->bundle, sizeof(s->given.bundle));
         }
-        r = submit_make(q->manager, s, &q->job, &q->warnings, error);
+        r = submit_make(q->manager, s, &q->job, error);
         if (r < 0)
                 return r;
         if (q->job->array)

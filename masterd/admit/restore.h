@@ -9,10 +9,8 @@
 
 #define RESTORES_MAX 16u /* under way at a time */
 
-/* j: the job, recorded in the open batch, with warnings as of submit_job() (borrowed); or NULL, and error is
- * set. */
-typedef void (*restore_done_t)(void *userdata, struct job *j, const char *warnings,
-                               const sd_bus_error *error);
+/* j: the job, recorded in the open batch; or NULL, and error is set. */
+typedef void (*restore_done_t)(void *userdata, struct job *j, const sd_bus_error *error);
 
 /* Makes a job of s->savepoint, one of the submitter's own (root: anybody's). Without a configuration, those
  * of the savepoint are taken: its configuration, name, and files; with one, it must cut the same data into

@@ -115,8 +115,7 @@ static void take_given(struct job *j, struct job_given *g) {
         j->given.had_secrets = j->given.n_secrets > 0;
 }
 
-int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
-                sd_bus_error *error) {
+int submit_make(struct manager *m, struct submission *s, struct job **ret, sd_bus_error *error) {
         char text[KEPT_PROGRESS_TEXT_MAX], kept[SAVEPOINT_NAME_MAX + 1];
         _cleanup_free_ char *warnings = NULL;
         struct job_spec *spec = NULL;
@@ -196,19 +195,20 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 revive_job_free(j);
                 return r < 0 ? r : sd_bus_error_set(error, ERROR_REFUSED, text);
         }
+        if (*warnings)
+                j->warnings = TAKE_PTR(warnings);
         holdings_weigh(j);
         *ret = j;
-        *ret_warnings = TAKE_PTR(warnings);
         return 0;
 }
 
-void submit_admit(struct manager *m, struct job *j, const char *warnings) {
+void submit_admit(struct manager *m, struct job *j) {
         j->submitted_real = j->attempt_real = j->queue.waits_real = now_real();
         (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
         HASH_ADD(hh, m->jobs.by_number, number, sizeof(j->number), j);
         m->jobs.n_active++;
 
-        record_job(m, j, warnings, true);
+        record_job(m, j, true);
         record_secrets(m, j);
         prune_soon(m);
         record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executor%s in %zu role%s", j->owner,
@@ -220,11 +220,10 @@ void submit_admit(struct manager *m, struct job *j, const char *warnings) {
         placement_enqueue(m, j);
 }
 
-int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
-               sd_bus_error *error) {
-        int r = submit_make(m, s, ret, ret_warnings, error);
+int submit_job(struct manager *m, struct submission *s, struct job **ret, sd_bus_error *error) {
+        int r = submit_make(m, s, ret, error);
 
         if (r == 0)
-                submit_admit(m, *ret, *ret_warnings);
+                submit_admit(m, *ret);
         return r;
 }

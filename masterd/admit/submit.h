@@ -30,17 +30,15 @@ void submission_done(struct submission *s);
 #define SUBMIT_GOES_ON 1
 
 /* Makes a job of a submission; takes over what is given with it. On refusal sets the D-Bus error (BadConfig,
- * Refused, Busy) and returns its negative errno. *ret_warnings: lines ended by \n, allocated.
+ * Refused, Busy) and returns its negative errno.
  * SUBMIT_GOES_ON: nothing was made; s->savepoint, which was not given, is where the user's progress of the
  * same stagingDir stands, and it is for restore_job().
  *
  * A job that was made is known to nobody; what it waits for is looked up (depend_ask()), and it is admitted,
  * or freed (revive_job_free()). */
-int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
-                sd_bus_error *error);
+int submit_make(struct manager *m, struct submission *s, struct job **ret, sd_bus_error *error);
 /* Puts it into the table, the open batch and the queue. */
-void submit_admit(struct manager *m, struct job *j, const char *warnings);
+void submit_admit(struct manager *m, struct job *j);
 
 /* Both in one, for a job that waits for none that has left memory. */
-int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
-               sd_bus_error *error);
+int submit_job(struct manager *m, struct submission *s, struct job **ret, sd_bus_error *error);

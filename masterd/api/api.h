@@ -36,7 +36,7 @@ int api_read_submit_option(sd_bus_message *call, const char *key, struct submiss
  * disk. */
 int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error);
 /* That answer. */
-int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const char *warnings);
+int api_submitted(struct manager *m, sd_bus_message *call, struct job *j);
 
 /* Of arrays (array-calls.c): an entry of the manager's table, and "array" of GetStatus. */
 int api_on_get_element(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -195,7 +195,7 @@ static int again(struct manager *m, sd_bus_message *call, struct job *j, struct 
         j->given.n_secrets = s->given.n_secrets;
         s->given.n_secrets = 0;
         r = arrays_again(m, j, uid);
-        return r < 0 ? r : api_submitted(m, call, j, NULL);
+        return r < 0 ? r : api_submitted(m, call, j);
 }
 
 static int anew(struct manager *m, sd_bus_message *call, const struct job *j, struct submission *s,

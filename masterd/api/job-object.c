@@ -157,7 +157,7 @@ static int kill_job_with(sd_bus_message *call, uint32_t uid, void *userdata, sd_
         (void)person_says("killed", uid, o.reason, text);
         if (o.status > 0 && !job_state_ended(j->state)) {
                 j->kill_status = (uint8_t)o.status;
-                record_job(m, j, NULL, false); /* it may be on its way there already */
+                record_job(m, j, false); /* it may be on its way there already */
         }
         if (o.grace_usec == UINT64_MAX)
                 lifecycle_stop_job(m, j, JOB_EVENT_KILLED, text);

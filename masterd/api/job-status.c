@@ -126,6 +126,17 @@ static int append_data(sd_bus_message *reply, struct job *j) {
         return r < 0 ? r : reply_close_array(reply);
 }
 
+/* Nothing where there is none. */
+static int append_words(sd_bus_message *reply, const char *key, const char *text, const char *separators) {
+        int r;
+
+        if (!text || !*text)
+                return 0;
+        r = reply_open_key(reply, key, "as");
+        r = r < 0 ? r : reply_append_words(reply, text, separators);
+        return r < 0 ? r : reply_close_key(reply);
+}
+
 int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct job *j = api_job_or_error(userdata, call, error);
         sd_bus_message *reply = NULL;
@@ -157,6 +168,7 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
                 r = sd_bus_message_append_array(reply, 'y', j->given.cwd, strlen(j->given.cwd));
         if (r >= 0)
                 r = reply_close_key(reply);
+        r = r < 0 ? r : append_words(reply, "warnings", j->warnings, "\n");
         return reply_list_send(reply, r);
 }
 
@@ -170,17 +182,6 @@ static int append_ports(sd_bus_message *reply, const struct executor_record *r) 
         for (uint32_t i = 0; k >= 0 && i < r->n_ports; i++)
                 k = sd_bus_message_append(reply, "u", (uint32_t)r->ports[i]);
         return k < 0 ? k : reply_close_array(reply);
-}
-
-/* Its uuids, of which the record has one text. */
-static int append_gpus(sd_bus_message *reply, const char *gpus) {
-        _cleanup_free_ char *words = strdup(gpus);
-        char *save = NULL;
-        int r = words ? reply_open_array(reply, "gpus", "as") : -ENOMEM;
-
-        for (char *w = words ? strtok_r(words, " ", &save) : NULL; r >= 0 && w; w = strtok_r(NULL, " ", &save))
-                r = sd_bus_message_append(reply, "s", w);
-        return r < 0 ? r : reply_close_array(reply);
 }
 
 /* e: the attempt is in memory. */
@@ -217,8 +218,7 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
                                           r->io_write);
         if (k >= 0 && r->n_ports > 0)
                 k = append_ports(reply, r);
-        if (k >= 0 && r->gpus && r->gpus[0])
-                k = append_gpus(reply, r->gpus);
+        k = k < 0 ? k : append_words(reply, "gpus", r->gpus, " ");
         if (k >= 0 && e && e->job->data && executor_role(e)->input_policy == INPUT_STREAMING)
                 k = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "dataTasks", "u", e->feed.n_leases,
                                           "dataWait", "t", e->feed.data_wait_usec, "trainerWait", "t",

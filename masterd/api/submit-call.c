@@ -14,6 +14,7 @@
 #include "masterd/api/looking.h"
 #include "masterd/api/options.h"
 #include "masterd/caller/audit.h"
+#include "masterd/caller/reply.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/life/depend.h"
@@ -223,25 +224,18 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
 }
 
 /* The answer, when the job is on disk. */
-int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const char *warnings) {
-        _cleanup_free_ char *lines = strdup(warnings ? warnings : "");
+int api_submitted(struct manager *m, sd_bus_message *call, struct job *j) {
         sd_bus_message *reply = NULL;
-        char path[64], *save = NULL;
+        char path[64];
         int r;
 
         notice_job_new(m, j);
         audit_job(call, j->number);
-        if (!lines)
-                return -ENOMEM;
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "uo", j->number, notice_job_path(j->number, path));
         if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "s");
-        for (char *line = strtok_r(lines, "\n", &save); r >= 0 && line; line = strtok_r(NULL, "\n", &save))
-                r = sd_bus_message_append_basic(reply, 's', line);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
+                r = reply_append_words(reply, j->warnings, "\n");
         if (r < 0) {
                 sd_bus_message_unref(reply);
                 return r; /* the job is there all the same: the caller sees it in the list */
@@ -257,9 +251,9 @@ struct restoring {
         sd_bus_message *call; /* has the configuration, where the submission has none of its own */
 };
 
-static void on_restored(void *userdata, struct job *j, const char *warnings, const sd_bus_error *error) {
+static void on_restored(void *userdata, struct job *j, const sd_bus_error *error) {
         struct restoring *q = userdata;
-        int r = j ? api_submitted(q->manager, q->call, j, warnings) : 0;
+        int r = j ? api_submitted(q->manager, q->call, j) : 0;
 
         if (!j || r < 0)
                 caller_answer(q->call, j ? r : -sd_bus_error_get_errno(error), error);
@@ -288,12 +282,10 @@ struct admission {
         struct manager *manager;
         sd_bus_message *call;
         struct job *job;
-        char *warnings;
 };
 
 static void admission_free(struct admission *q) {
         sd_bus_message_unref(q->call);
-        free(q->warnings);
         free(q);
 }
 
@@ -305,8 +297,8 @@ static void on_asked(void *userdata, int error, const char *unknown) {
                 error = sd_bus_error_setf(&why, ERROR_NO_SUCH_JOB,
                                           "after: there is no job %s (primusctl list -a shows all)", unknown);
         if (error >= 0) {
-                submit_admit(q->manager, q->job, q->warnings);
-                error = api_submitted(q->manager, q->call, TAKE_PTR(q->job), q->warnings);
+                submit_admit(q->manager, q->job);
+                error = api_submitted(q->manager, q->call, TAKE_PTR(q->job));
         }
         if (error < 0)
                 caller_answer(q->call, error, &why);
@@ -316,7 +308,7 @@ static void on_asked(void *userdata, int error, const char *unknown) {
 
 int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error) {
         struct admission *q = calloc(1, sizeof(*q));
-        int r = q ? submit_make(m, s, &q->job, &q->warnings, error) : -ENOMEM;
+        int r = q ? submit_make(m, s, &q->job, error) : -ENOMEM;
 
         if (r != 0) {
                 free(q);

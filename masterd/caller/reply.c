@@ -2,7 +2,9 @@
 /* Invariant: a call is answered once. */
 #include "masterd/caller/reply.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/base/cleanup.h"
 
@@ -77,4 +79,15 @@ int reply_close_array(sd_bus_message *m) {
         int r = sd_bus_message_close_container(m);
 
         return r < 0 ? r : reply_close_key(m);
+}
+
+int reply_append_words(sd_bus_message *m, const char *text, const char *separators) {
+        _cleanup_free_ char *words = strdup(text ? text : "");
+        char *save = NULL;
+        int r = words ? sd_bus_message_open_container(m, 'a', "s") : -ENOMEM;
+
+        for (char *w = words ? strtok_r(words, separators, &save) : NULL; r >= 0 && w;
+             w = strtok_r(NULL, separators, &save))
+                r = sd_bus_message_append_basic(m, 's', w);
+        return r < 0 ? r : sd_bus_message_close_container(m);
 }

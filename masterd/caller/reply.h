@@ -38,3 +38,6 @@ int reply_close_key(sd_bus_message *m);
 /* The same of an array ("a(us)"), up to its first element. */
 int reply_open_array(sd_bus_message *m, const char *key, const char *type);
 int reply_close_array(sd_bus_message *m);
+
+/* The words of a text ("a b"; NULL: none), parted by any of the separators, as an array of strings. */
+int reply_append_words(sd_bus_message *m, const char *text, const char *separators);

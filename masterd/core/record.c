@@ -113,10 +113,10 @@ void record_state_to_job(const struct job_state_record *data, struct job *j) {
                 j->queue.waits_real = j->submitted_real;
 }
 
-void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
+void record_job(struct manager *m, const struct job *j, bool body) {
         struct job_body_record b = {
                 .cwd = { j->given.cwd, strlen(j->given.cwd) },
-                .warnings = { warnings, warnings ? strlen(warnings) : 0 },
+                .warnings = { j->warnings, j->warnings ? strlen(j->warnings) : 0 },
                 .bundle = j->given.bundle,
         };
         struct job_record record = {

@@ -17,7 +17,7 @@ void record_state_to_job(const struct job_state_record *data, struct job *j);
 
 void record_node(struct manager *m, const struct node *node);
 /* body: also the configuration and what came with it (once, at submission). */
-void record_job(struct manager *m, const struct job *j, const char *warnings, bool body);
+void record_job(struct manager *m, const struct job *j, bool body);
 /* The attempt as a record, but for its CPUs and the GPUs' names; borrows the executor's strings. */
 struct executor_record record_of_executor(const struct executor *e);
 void record_executor(struct manager *m, const struct executor *e);

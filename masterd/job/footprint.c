@@ -34,6 +34,7 @@ size_t footprint_of_job(const struct job *j) {
                 sum += spec_bytes(j->spec);
         if (j->array)
                 sum += array_bytes(j->array);
-        return sum + heap_of_string(j->name) + heap_of_string(j->given.cwd) + heap_of_strings(j->given.env) +
-               heap_of_strings(j->element.env) + footprint_of_secrets(j->given.secrets, j->given.n_secrets);
+        return sum + heap_of_string(j->name) + heap_of_string(j->warnings) + heap_of_string(j->given.cwd) +
+               heap_of_strings(j->given.env) + heap_of_strings(j->element.env) +
+               footprint_of_secrets(j->given.secrets, j->given.n_secrets);
 }

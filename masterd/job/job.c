@@ -176,6 +176,7 @@ struct job *job_free(struct job *j) {
         free(j->name);
         free(j->reason);
         free(j->first_error);
+        free(j->warnings);
         spec_free(j->spec);
         free(j);
         return NULL;

@@ -110,6 +110,7 @@ struct job {
         uint64_t submitted_real, started_real, ended_real;
         char *reason; /* why it waits or how it ended */
         char *first_error;
+        char *warnings; /* of what was submitted: lines ended by \n; NULL: none */
         uint64_t event_seq;
         struct audience *audience; /* who gets its signals (masterd/api/audience.h); NULL: nobody yet */
 

@@ -180,7 +180,7 @@ static void admit(struct manager *m, struct job *array, uint32_t position, struc
         HASH_ADD(hh, m->jobs.by_number, number, sizeof(e->number), e);
         array->array->jobs[position] = e->number;
         array_set(array->array, position, ELEMENT_WAITS);
-        record_job(m, e, NULL, false);
+        record_job(m, e, false);
         record_event(m, e, "submitted", NULL, "element %u of array %u", e->element.index, array->number);
         notice_job_new(m, e);
         placement_enqueue(m, e);
@@ -301,7 +301,7 @@ void arrays_first_error(struct manager *m, const struct job *e) {
         if (!j || j->array->jobs[position] != e->number || j->first_error ||
             text_set(&j->first_error, "%u[%u]: %s", j->number, e->element.index, e->first_error) < 0)
                 return;
-        record_job(m, j, NULL, false);
+        record_job(m, j, false);
         notice_job_changed(m, j);
 }
 
@@ -399,7 +399,7 @@ int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
         j->given.had_env = j->given.env && *j->given.env;
         j->given.had_secrets = j->given.n_secrets > 0;
         holdings_weigh(j);
-        record_job(m, j, NULL, true);
+        record_job(m, j, true);
         record_secrets(m, j);
         record_event(m, j, "rerun", NULL, "%u element%s that did not succeed to run again (uid %u)", n,
                      PLURAL(n), uid);

@@ -279,7 +279,7 @@ static void record_change(struct manager *m, struct job *j, size_t first_cut, co
                                                               .role = j->change.cuts[i].role,
                                                               .from = j->change.cuts[i].from,
                                                               .attempt = j->change.cuts[i].attempt });
-        record_job(m, j, NULL, false);
+        record_job(m, j, false);
         record_event(m, j, "changed", NULL, "version %" PRIu64 " by uid %u: %s", j->change.version, note->uid,
                      note->text);
 }
@@ -343,7 +343,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 feeding_grow(m, j, TAKE_PTR(growth));
         if (effects->limits) {
                 limits_apply(m, j, &limits);
-                record_job(m, j, NULL, false); /* since when */
+                record_job(m, j, false); /* since when */
         }
         for (size_t i = 0; i < n_resized; i++)
                 restart_scopes_regroup(m, j, resized[i]);

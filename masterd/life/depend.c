@@ -234,7 +234,7 @@ static void judge(struct manager *m, struct job *j, struct awaited key, enum job
                                      job_state_to_string(state), name,
                                      after_condition_to_string(e->condition));
                         /* Also when its reason stays as it is: that it holds has to be on disk. */
-                        record_job(m, j, NULL, false);
+                        record_job(m, j, false);
                         break;
                 case DEPENDENCY_NEVER:
                         lifecycle_stop_job(m, j, JOB_EVENT_KILLED,

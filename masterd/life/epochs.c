@@ -54,7 +54,7 @@ void epochs_update(struct manager *m, struct job *j) {
         job_peers_drop(j);
         j->rendezvous.membership = membership;
         j->rendezvous.epoch++;
-        record_job(m, j, NULL, false);
+        record_job(m, j, false);
         settle(m, j);
 }
 

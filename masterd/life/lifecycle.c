@@ -35,7 +35,7 @@ void lifecycle_executor_changed(struct manager *m, struct executor *e) {
 }
 
 void lifecycle_job_changed(struct manager *m, struct job *j) {
-        record_job(m, j, NULL, false);
+        record_job(m, j, false);
         notice_job_changed(m, j);
         arrays_job_changed(m, j);
         depend_job_changed(m, j);

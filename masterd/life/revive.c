@@ -87,6 +87,8 @@ int revive_job(struct manager *m, const struct job_record *r, struct job **ret) 
                 return k;
         free(j->given.cwd);
         j->given.cwd = store_bytes_text(&r->body->cwd);
+        if (r->body->warnings.size > 0 && !(j->warnings = store_bytes_text(&r->body->warnings)))
+                return -ENOMEM;
         if (!j->given.cwd)
                 return -ENOMEM;
         k = load_env(j, &r->body->env);

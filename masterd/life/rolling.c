@@ -29,7 +29,7 @@ static bool is_up(const struct job *j, const struct executor *e) {
 static void over(struct manager *m, struct job *j, const char *text) {
         j->rolling = (struct job_rolling){};
         record_event(m, j, "restarted", NULL, "%s", text);
-        record_job(m, j, NULL, false);
+        record_job(m, j, false);
 }
 
 void rolling_go_on(struct manager *m, struct job *j) {
@@ -100,7 +100,7 @@ int rolling_begin(struct manager *m, struct job *j, uint32_t uid, const char *ro
         }
         record_event(m, j, "restart-asked", NULL, "%u executor%s%s%s to start again, %u at a time (uid %u)",
                      n, PLURAL(n), *role ? " of role " : "", role, j->rolling.batch, uid);
-        record_job(m, j, NULL, false);
+        record_job(m, j, false);
         rolling_go_on(m, j);
         *ret_n = n;
         return 0;

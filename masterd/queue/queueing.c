@@ -236,7 +236,7 @@ static void on_waits(void *userdata, uint64_t id, const struct policy_why *why) 
         if (j->reason && strcmp(j->reason, line) == 0)
                 return;
         (void)text_set(&j->reason, "%s", line);
-        record_job(m, j, NULL, false);
+        record_job(m, j, false);
 }
 
 static const struct policy_ops ops = {

@@ -47,7 +47,7 @@ void start_within_arm(struct manager *m, struct job *j) {
                 return;
         if (j->queue.placeable_real == 0) {
                 j->queue.placeable_real = now_real();
-                record_job(m, j, NULL, false);
+                record_job(m, j, false);
         }
         if (sd_event_add_time_relative(
                     m->event, &j->queue.within_timer, CLOCK_BOOTTIME,

@@ -105,7 +105,7 @@ static void on_line(struct log_task *t, void *userdata) {
         if (j->first_error || (j->state == JOB_RUNNING && job_made_good(j)) ||
             text_set(&j->first_error, "%s", t->line) < 0)
                 return;
-        record_job(m, j, NULL, false);
+        record_job(m, j, false);
         notice_job_changed(m, j);
         arrays_first_error(m, j);
 }

@@ -114,7 +114,7 @@ static void submit(struct manager *m, unsigned executors) {
                 "\"fileConfig\":{\"inputs\":[{\"name\":\"i\",\"spec\":{\"pathPattern\":\"/"
                 "data\",\"namePattern\":\".*\","
                 "\"textInput\":{}}}]}}}";
-        _cleanup_free_ char *config = NULL, *warnings = NULL;
+        _cleanup_free_ char *config = NULL;
         sd_bus_error error = SD_BUS_ERROR_NULL;
         struct submission s = { .owner = 1000 };
         struct job *j;
@@ -124,7 +124,7 @@ static void submit(struct manager *m, unsigned executors) {
                 die("configuration", -ENOMEM);
         s.config = config;
         s.config_size = strlen(config);
-        r = submit_job(m, &s, &j, &warnings, &error);
+        r = submit_job(m, &s, &j, &error);
         if (r < 0)
                 die(error.message ? error.message : "job", r);
 }

@@ -66,3 +66,19 @@ def test_killed_around_a_kill(quick, ledger, seed):
         quick.run("n1", "primusctl", "kill", str(job), user="ml")
     assert quick.wait_job(job) == 3
     assert len(ledger.entries("end")) == len(ledger.entries("start")) == 3
+
+
+def test_warnings_are_kept(quick):
+    """What a configuration was warned of is said at its submission and by `status`, over a kill of masterd."""
+    config = json.dumps({"name": "warned", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 16, "javaOpts": "-Xmx1g", "command": "sleep 60"}]})
+    submitted = quick.run("n1", "primusctl", "submit", "--json", "-", user="ml", input=config)
+    job = json.loads(submitted.stdout)["job"]
+    assert "javaOpts" in submitted.stderr
+    told = quick.status(job)["warnings"]
+    assert len(told) == 1 and "javaOpts" in told[0], told
+    quick.kill9("n1", MASTERD)
+    quick.wait_nodes()
+    assert quick.status(job)["warnings"] == told
+    assert told[0] in quick.primusctl("status", str(job))
+    quick.kill(job)
+    assert quick.status(job)["warnings"] == told

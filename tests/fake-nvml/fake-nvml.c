@@ -43,8 +43,8 @@ enum {
 
 /* What is not said is -1. */
 struct values {
-        long long minor, memory, used, reserved, utilization, power, energy, temperature, corrected, uncorrected,
-                pending, failed, replays, throttle, recovery, mig, lost, reset, gi, ci, pid;
+        long long minor, memory, used, reserved, utilization, power, energy, temperature, corrected,
+                uncorrected, pending, failed, replays, throttle, recovery, mig, lost, reset, gi, ci, pid;
 };
 
 struct handle {
@@ -69,9 +69,9 @@ static const struct {
 } keys[] = {
 #define K(name)                                                                                              \
         { #name, offsetof(struct values, name) }
-        K(minor),     K(memory),      K(used),    K(reserved),    K(utilization), K(power),   K(energy),   K(temperature),
-        K(corrected), K(uncorrected), K(pending), K(failed),      K(replays), K(throttle), K(recovery),
-        K(mig),       K(lost),        K(reset),   K(gi),          K(ci),      K(pid),
+        K(minor),       K(memory),    K(used),        K(reserved), K(utilization), K(power),   K(energy),
+        K(temperature), K(corrected), K(uncorrected), K(pending),  K(failed),      K(replays), K(throttle),
+        K(recovery),    K(mig),       K(lost),        K(reset),    K(gi),          K(ci),      K(pid),
 #undef K
 };
 

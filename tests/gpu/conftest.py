@@ -4,8 +4,8 @@ import os
 import subprocess
 
 import pytest
+from metrics_page import SOCKET
 from sandbox import SOURCE, Cluster, cluster_name
-from test_metrics import SOCKET
 
 HOST = "n1"
 MACHINE = "/machine"

@@ -125,14 +125,12 @@ struct job *kit_submit(struct manager *m, const char *config, json_t *overrides)
                                 .config_size = strlen(config),
                                 .overrides = overrides };
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        char *warnings = NULL;
         struct job *j = NULL;
-        int r = submit_job(m, &s, &j, &warnings, &error);
+        int r = submit_job(m, &s, &j, &error);
 
         if (r < 0)
                 fail_msg("%s", error.message ? error.message : strerror(-r));
         submission_done(&s);
-        free(warnings);
         return j;
 }
 

@@ -231,7 +231,6 @@ static struct job *submit(struct manager *m, unsigned workers, const char *stop_
         char config[2048];
         struct submission s = { .owner = 1000 };
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        char *warnings = NULL;
         struct job *j = NULL;
 
         snprintf(config, sizeof(config),
@@ -244,9 +243,8 @@ static struct job *submit(struct manager *m, unsigned workers, const char *stop_
                  more, workers, (workers + NODES - 1) / NODES, stop_policy, *input ? ",'input':" : "", input);
         s.config = json_text(config);
         s.config_size = strlen(config);
-        if (submit_job(m, &s, &j, &warnings, &error) < 0)
+        if (submit_job(m, &s, &j, &error) < 0)
                 fail_msg("%s", error.message);
-        free(warnings);
         settle(m);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors[i];

@@ -181,15 +181,13 @@ static struct job *make(struct manager *m, char **after) {
                                 .config_size = strlen(CONFIG),
                                 .overrides = json_object() };
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        char *warnings = NULL;
         struct job *j = NULL;
 
         (void)json_object_set_new(s.overrides, "after", json_array());
         for (; *after; after++)
                 (void)json_array_append_new(json_object_get(s.overrides, "after"), json_string(*after));
-        assert_true(submit_make(m, &s, &j, &warnings, &error) >= 0);
+        assert_true(submit_make(m, &s, &j, &error) >= 0);
         submission_done(&s);
-        free(warnings);
         return j;
 }
 
@@ -215,13 +213,13 @@ static void test_history(void **state) {
         after[2] = NULL;
         j = make(f->m, after);
         assert_int_equal(ask(f->m, j).unknown, 0);
-        submit_admit(f->m, j, NULL);
+        submit_admit(f->m, j);
         assert_true(j->queue.known);
 
         snprintf(text[1], sizeof(text[1]), "%u:ok", number);
         j = make(f->m, after);
         assert_int_equal(ask(f->m, j).unknown, 0);
-        submit_admit(f->m, j, NULL);
+        submit_admit(f->m, j);
         assert_int_equal(j->state, JOB_KILLED);
         assert_non_null(strstr(j->reason, "was killed, and this one"));
         kit_until_durable(f->m);

@@ -48,14 +48,12 @@ static struct job *try_submit(struct manager *m, const char *config, uint32_t ui
                               char ret_said[static 512]) {
         struct submission s = { .owner = uid, .config = config, .config_size = strlen(config) };
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        char *warnings = NULL;
         struct job *j = NULL;
-        int r = submit_job(m, &s, &j, &warnings, &error);
+        int r = submit_job(m, &s, &j, &error);
 
         snprintf(ret_said, 512, "%s", r < 0 && error.message ? error.message : "");
         sd_bus_error_free(&error);
         submission_done(&s);
-        free(warnings);
         kit_until_durable(m);
         return r < 0 ? NULL : j;
 }
@@ -157,7 +155,7 @@ static void test_array(void **state) {
         char *config = config_of(2, 60, "\"array\":\"1-1000\",");
         struct submission s = { .owner = 1000, .config = config, .config_size = strlen(config) };
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        char *warnings = NULL, *env = malloc(100001);
+        char *env = malloc(100001);
         struct job *j = NULL;
 
         k->m->conf.bytes_per_user_max = 5 * MIB;
@@ -166,9 +164,8 @@ static void test_array(void **state) {
         env[100000] = 0;
         s.given.env = calloc(2, sizeof(*s.given.env));
         s.given.env[0] = env;
-        assert_true(submit_job(k->m, &s, &j, &warnings, &error) >= 0);
+        assert_true(submit_job(k->m, &s, &j, &error) >= 0);
         submission_done(&s);
-        free(warnings);
         kit_until_durable(k->m);
         elements(k->m, 5 * MIB);
         kit_restart(k); /* with the default */

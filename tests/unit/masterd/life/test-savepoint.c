@@ -124,12 +124,10 @@ static int teardown(void **state) {
 static struct job *submit(struct manager *m, const char *config) {
         struct submission s = { .owner = OWNER, .config = json_text(config), .config_size = strlen(config) };
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        char *warnings = NULL;
         struct job *j = NULL;
 
-        if (submit_job(m, &s, &j, &warnings, &error) < 0)
+        if (submit_job(m, &s, &j, &error) < 0)
                 fail_msg("%s", error.message);
-        free(warnings);
         submission_done(&s);
         return j;
 }
@@ -294,7 +292,7 @@ struct restored {
         char error[1024];
 };
 
-static void on_restored(void *userdata, struct job *j, const char *warnings, const sd_bus_error *error) {
+static void on_restored(void *userdata, struct job *j, const sd_bus_error *error) {
         struct restored *r = userdata;
 
         assert_false(r->done);
@@ -599,14 +597,12 @@ static void end(struct fixture *f, struct job *j) {
 static int try_submit(struct manager *m, const char *config, uint32_t owner, char text[static 512]) {
         struct submission s = { .owner = owner, .config = json_text(config), .config_size = strlen(config) };
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        char *warnings = NULL;
         struct job *j = NULL;
-        int r = submit_make(m, &s, &j, &warnings, &error);
+        int r = submit_make(m, &s, &j, &error);
 
         snprintf(text, 512, "%s", r < 0 ? error.message : r == SUBMIT_GOES_ON ? s.savepoint : "");
         revive_job_free(j);
         sd_bus_error_free(&error);
-        free(warnings);
         submission_done(&s);
         return r;
 }

@@ -93,7 +93,7 @@ int space_admit_disk(const struct manager *m, uint64_t bytes, sd_bus_error *erro
         return 0;
 }
 
-void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
+void record_job(struct manager *m, const struct job *j, bool body) {
 }
 void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e,
                   const char *format, ...) {
