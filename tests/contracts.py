@@ -151,6 +151,21 @@ def settings_are_complete(daemon, file):
 settings_are_complete("masterd", "masterd/conf/conf.c")
 settings_are_complete("agentd", "agentd/core/settings.c")
 
+
+
+def members_are_sent():
+    """What JSON takes out of a dictionary of D-Bus by name, somebody writes by that name."""
+    def text(*patterns):
+        return "".join(path.read_text(encoding="utf-8") for pattern in patterns for path in sorted(source.glob(pattern)))
+    sent = set(re.findall(r'"([A-Za-z]+)"', text("masterd/**/*.c", "lib/wire/*.c")))
+    members = re.findall(r'\{ "([A-Za-z]+)", "[^"]+"([^{}]*)\}', text("lib/json/*.c"))
+    named = {re.search(r'\.key = "(\w+)"|$', rest)[1] or name for name, rest in members if not re.search(r"\.at\b|\.make\b|ELEMENTSOF", rest)}
+    check(len(named) > 100, "lib/json is not read as it is written")
+    check(named <= sent, f"lib/json has members that nobody sends: {sorted(named - sent)}")
+
+
+members_are_sent()
+
 # What every service has at least; one that cannot says why in a comment, by the setting's name.
 LEAST = ("CapabilityBoundingSet", "LockPersonality", "NoNewPrivileges", "PrivateMounts", "PrivateTmp", "PrivateDevices", "ProtectClock",
          "ProtectControlGroups", "ProtectHome", "ProtectHostname", "ProtectKernelLogs", "ProtectKernelModules", "ProtectKernelTunables",

@@ -312,7 +312,7 @@ static void looked(struct gpu_watch *w) {
                 return;
         }
         if (!w->up)
-                log_info("NVIDIA's management library shows %zu GPUs and parts of GPUs", d->n_states);
+                log_info("NVIDIA's management library is there; GPUs and parts of GPUs: %zu", d->n_states);
         w->problem[0] = 0;
         w->up = true;
         if (!w->n_states)
