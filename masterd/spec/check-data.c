@@ -35,6 +35,19 @@ static struct place place_in_topic(size_t i, const char *key) {
 
 /* ---- defaults that depend on other keys ---- */
 
+/* Google Cloud Storage speaks S3's protocol at an address of its own (docs: "XML API", "Interoperability"),
+ * and signs for one region. */
+static int complete_gs(struct input_spec *in) {
+        if (!in->path_pattern || strncmp(in->path_pattern, "gs://", strlen("gs://")) != 0)
+                return 0;
+        memcpy(in->path_pattern, "s3", 2);
+        if (!in->s3_endpoint)
+                in->s3_endpoint = strdup("https://storage.googleapis.com");
+        if (!in->s3_region)
+                in->s3_region = strdup("auto");
+        return in->s3_endpoint && in->s3_region ? 0 : -ENOMEM;
+}
+
 int complete_data(struct job_spec *s) {
         if (s->input_ack == _ACK_MODE_MAX)
                 s->input_ack = s->input_mode == DELIVERY_STDIN ? ACK_LAG : ACK_RELEASE;
@@ -42,6 +55,8 @@ int complete_data(struct job_spec *s) {
                 struct input_spec *in = &s->inputs[i];
                 if (in->split == UINT64_MAX)
                         in->split = s->split;
+                if (complete_gs(in) < 0)
+                        return -ENOMEM;
                 if (!in->name && asprintf(&in->name, "%zu", i) < 0) {
                         in->name = NULL;
                         return -ENOMEM;
@@ -94,7 +109,7 @@ static int check_kind(struct reader *r, const struct input_spec *in, size_t i) {
         if (input_source_kind(in->path_pattern, in->command) != SOURCE_S3 &&
             (!in->path_pattern || strncmp(in->path_pattern, "s3://", strlen("s3://")) != 0) &&
             (in->s3_endpoint || in->s3_region))
-                return report_at(r, place_in_input(i, "s3"), "is for a pathPattern that begins with s3://");
+                return report_at(r, place_in_input(i, "s3"), "is for a pathPattern that begins with s3:// or gs://");
         return 0;
 }
 

@@ -45,7 +45,8 @@ static bool has_blank(const char *s) {
 
 bool valid_data_path(const char *s, const char **ret_why) {
         const char *scheme = strstr(s, "://"), *host = scheme ? scheme + strlen("://") : s;
-        bool http = begins_with(s, "http://") || begins_with(s, "https://"), s3 = begins_with(s, "s3://");
+        bool http = begins_with(s, "http://") || begins_with(s, "https://"), 
+             s3 = begins_with(s, "s3://") || begins_with(s, "gs://");
 
         if (begins_with(s, "file://"))
                 return rule(s[7] == '/', "must be an absolute path behind file://, as in file:///data",
@@ -55,18 +56,19 @@ bool valid_data_path(const char *s, const char **ret_why) {
                 size_t n = strcspn(host, "/");
                 return rule(n > 0 && !has_blank(s),
                             http ? "must be a URL of a host and a path, without blanks (write %20)"
-                                 : "must be s3://BUCKET/KEY, without blanks",
+                                 : "must be s3://BUCKET/KEY or gs://BUCKET/KEY, without blanks",
                             ret_why) &&
                        rule(!memchr(host, '@', n),
                             "must not have a user and password: they would be shown to everybody who sees "
                             "the job's status",
                             ret_why) &&
-                       rule(http || host[n] == '/', "must be s3://BUCKET/KEY: the key is missing", ret_why) &&
+                       rule(http || host[n] == '/', "must have a key behind the bucket, as in s3://BUCKET/KEY",
+                            ret_why) &&
                        dates_good(s, ret_why);
         }
         return rule(*s == '/' || !scheme,
-                    "must be an absolute path, or begin with file://, http://, https:// or s3://; for other "
-                    "storage use commandInput",
+                    "must be an absolute path, or begin with file://, http://, https://, s3:// or gs://; for "
+                    "other storage use commandInput",
                     ret_why) &&
                rule(*s == '/', "must be an absolute path, which every host has, or a URL", ret_why) &&
                dates_good(s, ret_why);

@@ -77,9 +77,10 @@ def test_http_faults(cluster, server, out):
     assert all(counts[line] >= 3 for line in lines(2000)), "reset, busy and plain are read to their ends"
 
 
-def test_s3(cluster, server, out):
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
+def test_s3(cluster, server, out, scheme):
     keys = {"AWS_ACCESS_KEY_ID": "AKIDTEST", "AWS_SECRET_ACCESS_KEY": "s3/secret+key", "OUT": "/shared/sources-out"}
-    spec = {"pathPattern": "s3://bucket/data/{{YYYY}}{{MM}}{{DD}}{{HH}}", "successMarkerPatterns": ["_SUCCESS"],
+    spec = {"pathPattern": scheme + "://bucket/data/{{YYYY}}{{MM}}{{DD}}{{HH}}", "successMarkerPatterns": ["_SUCCESS"],
             "timeRange": {"from": "2026-11-20T05", "to": "2026-11-20T05"},
             "s3": {"endpoint": f"http://{server}", "region": "eu-test-1"}, "split": "500", "textInput": {}}
     number = cluster.submit(job([{"name": "bucket", "spec": spec}], env=keys))

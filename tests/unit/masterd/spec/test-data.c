@@ -235,6 +235,31 @@ static void test_files_and_topics(void **state) {
         assert_string_equal(i->sources[1].config[1], "sasl.password=x");
 }
 
+/* Google's storage is read by S3's protocol. */
+static void test_gs(void **state) {
+        static const struct {
+                const char *spec, *endpoint, *region;
+        } cases[] = {
+                { "'pathPattern': 'gs://b/k'", "https://storage.googleapis.com", "auto" },
+                { "'pathPattern': 'gs://b/k', 's3': {'endpoint': 'http://h'}", "http://h", "auto" },
+                { "'pathPattern': 'gs://b/k', 's3': {'region': 'x'}", "https://storage.googleapis.com", "x" },
+                { "'pathPattern': 's3://b/k'", NULL, NULL },
+                { "'pathPattern': 'gs://b/k', 'commandInput': {'command': 'x'}",
+                  "https://storage.googleapis.com", "auto" },
+        };
+
+        for (size_t k = 0; k < ELEMENTSOF(cases); k++) {
+                char *text = NULL;
+                assert_true(asprintf(&text, JOB(FILES("{'spec': {%s}}"), ""), cases[k].spec) > 0);
+                _cleanup_(input_free_p) struct input *i = told(text);
+                assert_text(i->sources[0].path_pattern, "s3://b/k");
+                assert_text(i->sources[0].s3_endpoint, cases[k].endpoint);
+                assert_text(i->sources[0].s3_region, cases[k].region);
+                assert_true(i->sources[0].kind == (strstr(cases[k].spec, "command") ? SOURCE_COMMAND : SOURCE_S3));
+                free(text);
+        }
+}
+
 /* The mode decides what is acknowledged how. */
 static void test_ack(void **state) {
         static const struct {
@@ -373,6 +398,7 @@ int main(void) {
                 cmocka_unit_test(test_everything),
                 cmocka_unit_test(test_masters_part),
                 cmocka_unit_test(test_files_and_topics),
+                cmocka_unit_test(test_gs),
                 cmocka_unit_test(test_ack),
                 cmocka_unit_test(test_lockstep),
                 cmocka_unit_test(test_no_data),
