@@ -337,6 +337,12 @@ static int steer_refused(const struct job *j, const char *name, int r, sd_bus_er
         case -ENOENT:
                 return sd_bus_error_setf(error, ERROR_NOT_FOUND, "Job %" PRIu32 " has no data source '%.*s'",
                                          j->number, utf8_fit(name, 64), name);
+        case -ENOTUNIQ:
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Two data sources of job %" PRIu32
+                                         " are called '%.*s': which is meant cannot be told; give each a "
+                                         "name of its own at the next submission",
+                                         j->number, utf8_fit(name, 64), name);
         case -ESTALE:
                 return sd_bus_error_setf(error, ERROR_REFUSED,
                                          "Data source '%.*s' of job %" PRIu32 " was removed",

@@ -8,12 +8,17 @@
 #include "masterd/feed/feeding-parts.h"
 
 static int source_called(const struct job_data *d, const char *name, uint32_t *ret) {
-        for (uint32_t i = 0; i < d->input->n_sources; i++)
-                if (strcmp(d->input->sources[i].name, name) == 0) {
-                        *ret = i;
-                        return 0;
-                }
-        return -ENOENT;
+        int r = -ENOENT;
+
+        for (uint32_t i = 0; i < d->input->n_sources; i++) {
+                if (strcmp(d->input->sources[i].name, name) != 0)
+                        continue;
+                if (r == 0)
+                        return -ENOTUNIQ;
+                *ret = i;
+                r = 0;
+        }
+        return r;
 }
 
 /* As an event says it. */

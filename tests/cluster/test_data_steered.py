@@ -103,3 +103,15 @@ def test_refused(quick, ledger, fed_twice):
     none = quick.run("n1", "primusctl", "data", "pause", str(number), "c", user="ml")
     assert none.returncode == 1 and f"Job {number} has no data source 'c'" in none.stderr
     assert not sources(quick, number)["a"]["paused"]
+
+
+def test_two_of_one_name(quick, ledger):
+    """Which is meant cannot be told, so nothing happens to either."""
+    inputs = [make_source(ledger, name, 2, LINES)[0] for name in "ab"]
+    job = ledger.config(READER, inputPolicy="STREAMING")
+    job["inputManager"] = {"fileConfig": {"inputs": [{**source, "name": "twin"} for source in inputs]}}
+    number = quick.submit(job)
+    done = quick.run("n1", "primusctl", "data", "pause", str(number), "twin", user="ml")
+    assert done.returncode == 1 and "are called 'twin'" in done.stderr, done
+    assert [s["paused"] for s in quick.status(number)["data"]["sources"]] == [False, False]
+    quick.kill(number)
