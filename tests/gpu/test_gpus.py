@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What docs/gpus.md says, on GPUs that are there; tests/gpu/run starts it. What NVIDIA's nvidia-smi says is taken for the truth."""
 import json
+import random
 import re
 import time
 
@@ -177,6 +178,25 @@ def test_ddp(host, torch_python):
     for match in told:
         assert int(match[2]) == int(match[3]) == int(match[6]) == gpus and float(match[5]) < float(match[4]) / 100, match[0]
     print("\n".join(m[0] for m in told))
+
+
+def test_fed(host, torch_python):
+    """Files are cut into tasks and handed to a trainer that puts them on the GPU: every line comes once."""
+    files, lines, weights = 20, 5000, [n - 3.5 for n in range(8)]
+    draw = random.Random(1)
+    for number in range(files):
+        rows = [[round(draw.uniform(-1, 1), 4) for _ in weights] for _ in range(lines)]
+        text = "".join(" ".join(map(str, row)) + f" {sum(a * b for a, b in zip(row, weights)):.4f}\n" for row in rows)
+        host.exec(HOST, "sh", "-c", f"mkdir -p -m 755 /tmp/fed && cat > /tmp/fed/part-{number}", input=text)
+    job = host.submit({"name": "fed", "role": [role(f"{torch_python} {SOURCE}/tests/gpu/fed.py", inputPolicy="STREAMING")],
+                       "inputManager": {"fileConfig": {"inputs": [{"spec": {"pathPattern": "/tmp/fed/part-*", "textInput": {}}}]}}})
+    status, told = host.wait_job(job), output(host, job)
+    assert status == 0, (told, host.status(job))
+    match = re.fullmatch(r"(\d+) lines on (.*): loss ([0-9.]+)", told[-1])
+    assert match and int(match[1]) == files * lines and float(match[3]) < 0.01, told
+    data = host.status(job)["data"]
+    assert data["done"] == data["tasks"] and data["acked"] == data["bytes"], data
+    print(told[-1])
 
 
 def test_nodes_are_all_there(host):
