@@ -106,10 +106,14 @@ static int check_kind(struct reader *r, const struct input_spec *in, size_t i) {
         if (!in->path_pattern && in->n_success_markers > 0)
                 return report_at(r, place_in_input(i, "successMarkerPatterns"),
                                  "a command without pathPattern has no files to wait for; remove it");
+        if (in->command && in->path_pattern && input_source_kind(in->path_pattern, NULL) != SOURCE_FILES)
+                return report_at(r, place_in_input(i, "pathPattern"),
+                                 "is no path: a command is run for files that its host sees; without "
+                                 "pathPattern it is run once, and may fetch what it wants");
         if (input_source_kind(in->path_pattern, in->command) != SOURCE_S3 &&
-            (!in->path_pattern || strncmp(in->path_pattern, "s3://", strlen("s3://")) != 0) &&
             (in->s3_endpoint || in->s3_region))
-                return report_at(r, place_in_input(i, "s3"), "is for a pathPattern that begins with s3:// or gs://");
+                return report_at(r, place_in_input(i, "s3"),
+                                 "is for a pathPattern that begins with s3:// or gs://");
         return 0;
 }
 

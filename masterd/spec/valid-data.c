@@ -45,7 +45,7 @@ static bool has_blank(const char *s) {
 
 bool valid_data_path(const char *s, const char **ret_why) {
         const char *scheme = strstr(s, "://"), *host = scheme ? scheme + strlen("://") : s;
-        bool http = begins_with(s, "http://") || begins_with(s, "https://"), 
+        bool http = begins_with(s, "http://") || begins_with(s, "https://"),
              s3 = begins_with(s, "s3://") || begins_with(s, "gs://");
 
         if (begins_with(s, "file://"))
@@ -62,8 +62,8 @@ bool valid_data_path(const char *s, const char **ret_why) {
                             "must not have a user and password: they would be shown to everybody who sees "
                             "the job's status",
                             ret_why) &&
-                       rule(http || host[n] == '/', "must have a key behind the bucket, as in s3://BUCKET/KEY",
-                            ret_why) &&
+                       rule(http || host[n] == '/',
+                            "must have a key behind the bucket, as in s3://BUCKET/KEY", ret_why) &&
                        dates_good(s, ret_why);
         }
         return rule(*s == '/' || !scheme,

@@ -244,8 +244,6 @@ static void test_gs(void **state) {
                 { "'pathPattern': 'gs://b/k', 's3': {'endpoint': 'http://h'}", "http://h", "auto" },
                 { "'pathPattern': 'gs://b/k', 's3': {'region': 'x'}", "https://storage.googleapis.com", "x" },
                 { "'pathPattern': 's3://b/k'", NULL, NULL },
-                { "'pathPattern': 'gs://b/k', 'commandInput': {'command': 'x'}",
-                  "https://storage.googleapis.com", "auto" },
         };
 
         for (size_t k = 0; k < ELEMENTSOF(cases); k++) {
@@ -255,7 +253,32 @@ static void test_gs(void **state) {
                 assert_text(i->sources[0].path_pattern, "s3://b/k");
                 assert_text(i->sources[0].s3_endpoint, cases[k].endpoint);
                 assert_text(i->sources[0].s3_region, cases[k].region);
-                assert_true(i->sources[0].kind == (strstr(cases[k].spec, "command") ? SOURCE_COMMAND : SOURCE_S3));
+                assert_int_equal(i->sources[0].kind, SOURCE_S3);
+                free(text);
+        }
+}
+
+static void test_no_such_source(void **state) {
+        static const struct {
+                const char *spec, *said;
+        } cases[] = {
+                { "'pathPattern': 's3://b/k', 'commandInput': {'command': 'x'}", "is no path" },
+                { "'pathPattern': 'gs://b/k', 'commandInput': {'command': 'x'}", "is no path" },
+                { "'pathPattern': 'http://h/k', 'commandInput': {'command': 'x'}", "is no path" },
+                { "'pathPattern': '/d', 's3': {'region': 'x'}", "begins with s3:// or gs://" },
+                { "'commandInput': {'command': 'x'}, 's3': {'region': 'x'}", "begins with s3:// or gs://" },
+                { "'s3': {'region': 'x'}", "say where the data is" },
+        };
+
+        for (size_t k = 0; k < ELEMENTSOF(cases); k++) {
+                struct diagnostics d = {};
+                struct job_spec *s = NULL;
+                char *text = NULL;
+
+                assert_true(asprintf(&text, JOB(FILES("{'spec': {%s}}"), ""), cases[k].spec) > 0);
+                assert_true(spec_parse(json_text(text), strlen(text), &s, &d) < 0);
+                assert_non_null(strstr(diagnostics_first_error(&d)->message, cases[k].said));
+                diagnostics_done(&d);
                 free(text);
         }
 }
@@ -399,6 +422,7 @@ int main(void) {
                 cmocka_unit_test(test_masters_part),
                 cmocka_unit_test(test_files_and_topics),
                 cmocka_unit_test(test_gs),
+                cmocka_unit_test(test_no_such_source),
                 cmocka_unit_test(test_ack),
                 cmocka_unit_test(test_lockstep),
                 cmocka_unit_test(test_no_data),
