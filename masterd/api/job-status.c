@@ -12,7 +12,6 @@
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
 #include "masterd/job/array.h"
-#include "masterd/node/gpus.h"
 #include "masterd/queue/start-within.h"
 #include "masterd/relay/logs.h"
 #include "masterd/watch/telemetry.h"
@@ -261,8 +260,7 @@ int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 if (r < 0 || j->array)
                         break;
                 struct executor_record record = record_of_executor(e);
-                _cleanup_free_ char *gpus =
-                        e->node ? gpus_text(&e->node->inventory, e->place.gpus) : strdup("");
+                _cleanup_free_ char *gpus = executor_gpus(e);
                 if (!gpus) {
                         r = -ENOMEM;
                         break;

@@ -182,11 +182,15 @@ struct executor_record record_of_executor(const struct executor *e) {
         return record;
 }
 
+char *executor_gpus(const struct executor *e) {
+        return e->node ? gpus_text(&e->node->inventory, e->place.gpus) : strdup("");
+}
+
 void record_executor(struct manager *m, const struct executor *e) {
         struct executor_record record = record_of_executor(e);
         _cleanup_free_ char *cpus =
                 e->place.cpus ? cpulist_format(e->place.cpus->bits, ELEMENTSOF(e->place.cpus->bits)) : NULL;
-        _cleanup_free_ char *gpus = e->node ? gpus_text(&e->node->inventory, e->place.gpus) : strdup("");
+        _cleanup_free_ char *gpus = executor_gpus(e);
 
         if ((e->place.cpus && !cpus) || !gpus) {
                 (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */

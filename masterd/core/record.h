@@ -20,6 +20,8 @@ void record_node(struct manager *m, const struct node *node);
 void record_job(struct manager *m, const struct job *j, bool body);
 /* The attempt as a record, but for its CPUs and the GPUs' names; borrows the executor's strings. */
 struct executor_record record_of_executor(const struct executor *e);
+/* Those names: uuids by spaces, "" where it has no host; allocated. NULL: no memory. */
+char *executor_gpus(const struct executor *e);
 void record_executor(struct manager *m, const struct executor *e);
 /* An event of the job: stored, logged, and counted. role NULL: of the job itself. */
 void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e,

@@ -102,8 +102,8 @@ int feeding_retry(struct manager *m, struct job *j, uint64_t task, uint64_t *ret
  * failed. Returns the same. */
 int feeding_skip(struct manager *m, struct job *j, uint64_t task, uint64_t *ret_changed);
 /* Steers a source of a job that is not over. What executors have of it they read to its end. 0; -ENODATA: the
- * job has no data, or all of it is through; -ENOENT: no such source; -ENOTUNIQ: two of that
- * name; as data_steer(). */
+ * job has no data, or all of it is through; -ENOENT: no such source; -ENOTUNIQ: two of that name;
+ * as data_steer(). */
 enum feeding_source_state {
         FEEDING_SOURCE_AS_IT_IS,
         FEEDING_SOURCE_RUNNING,

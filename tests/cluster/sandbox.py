@@ -158,6 +158,10 @@ class Cluster:
         rows = [{key.lower(): value for key, value in row.items()} for row in rows]
         return {row.get("name") or row["node"]: row["state"].upper() for row in rows}
 
+    def shown(self, node):
+        """What `node show` tells root."""
+        return self.primusctl_json("node", "show", node, user="root")
+
     def wait_nodes(self, expected="READY", nodes=None, timeout=20):
         wanted = {node: expected for node in nodes or self.nodes}
         self.wait_for(lambda: wanted.items() <= self.node_states().items(), timeout, f"nodes {wanted}")

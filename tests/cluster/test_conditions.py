@@ -29,12 +29,12 @@ def hosts(build, tmp_path_factory):
 
 
 def conditions(cluster, kind=None, node="n2"):
-    shown = cluster.primusctl_json("node", "show", node, user="root")
+    shown = cluster.shown(node)
     return [c for c in shown["conditions"] if kind in (None, c["kind"]) and c["severity"] != "note"]
 
 
 def held(cluster, node="n2"):
-    return [h for h in cluster.primusctl_json("node", "show", node, user="root")["holds"] if h["cause"] == "condition"]
+    return [h for h in cluster.shown(node)["holds"] if h["cause"] == "condition"]
 
 
 def test_cable(hosts):

@@ -58,11 +58,11 @@ def show(cluster, *lines):
 
 
 def gpu_list(cluster):
-    return cluster.primusctl_json("node", "show", HOST, user="root").get("gpuList", [])
+    return cluster.shown(HOST).get("gpuList", [])
 
 
 def conditions(cluster):
-    return cluster.primusctl_json("node", "show", HOST, user="root").get("conditions", [])
+    return cluster.shown(HOST).get("conditions", [])
 
 
 def role(name="worker", num=1, **keys):
@@ -252,7 +252,7 @@ def test_rdma_needs_devices(host):
     assert done.returncode != 0 and "no host of the cluster has rdma" in done.stderr
     host.exec(HOST, "sh", "-c", "mkdir -p /dev/infiniband; touch /dev/infiniband/uverbs0")
     host.exec(HOST, "systemctl", "restart", AGENTD)
-    host.wait_for(lambda: "rdma" in host.primusctl_json("node", "show", HOST, user="root")["labels"], 20, "the label")
+    host.wait_for(lambda: "rdma" in host.shown(HOST)["labels"], 20, "the label")
     job = start(host, role(rdma=True, gpuNum=0))
     assert {"char-infiniband_verbs", "/dev/infiniband/rdma_cm"} <= allowed(host, job)
     assert "LimitMEMLOCK=infinity" in host.exec(HOST, "systemctl", "show", host.executor(job)["unit"], "-pLimitMEMLOCK")

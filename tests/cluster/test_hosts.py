@@ -19,7 +19,7 @@ def let_go(ledger):
 
 
 def node(cluster, name):
-    return cluster.primusctl_json("node", "show", name, user="root")
+    return cluster.shown(name)
 
 
 def ctl(cluster, *arguments, **options):

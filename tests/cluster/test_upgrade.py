@@ -127,7 +127,7 @@ def test_master_first_and_back(pair, shared_dir, tmp_path):
         upgrade(pair, "n1", MASTERD)
         pair.wait_for(lambda: set(pair.node_states().values()) <= {"READY", "CORDONED"}, 30, "both hosts")
         assert version(pair, "n1") == version(pair, "n2") == pair.exec("n2", "/trees/this/usr/lib/primus/primus-agentd", "--version").split()[1]
-        assert pair.primusctl_json("node", "show", "n2", user="root")["link"] == "1.0"
+        assert pair.shown("n2")["link"] == "1.0"
         assert {job: main_pids(pair, job) for job in (train, reads, library)} == before
         assert not pair.events(train, "executor-lost") and not pair.events(reads, "executor-lost")
         assert [row["name"] for row in pair.primusctl_json("savepoint", "list")] == [point]
@@ -149,7 +149,7 @@ def test_master_first_and_back(pair, shared_dir, tmp_path):
             upgrade(pair, node, AGENTD)
         pair.wait_for(lambda: {version(pair, node) for node in pair.nodes} == {"0.1.0+next"} or None, 20, "the agents' version")
         pair.wait_nodes()
-        assert pair.primusctl_json("node", "show", "n2", user="root")["link"] == "1.1"
+        assert pair.shown("n2")["link"] == "1.1"
         assert {job: main_pids(pair, job) for job in (train, reads, library)} == after
         works(pair, Ledger(shared_dir), "n2")
         assert followers.over("run") == 0 and "the end" in followers.said("run")
@@ -203,13 +203,13 @@ def test_agents_first(pair, shared_dir):
     upgrade(pair, "n2", AGENTD)
     pair.wait_for(lambda: version(pair, "n2").endswith("+next"), 20, "the agent's version")
     pair.wait_nodes()
-    assert pair.primusctl_json("node", "show", "n2", user="root")["link"] == "1.0"
+    assert pair.shown("n2")["link"] == "1.0"
     works(pair, Ledger(shared_dir), "n2")
     upgrade(pair, "n1", AGENTD)
     pair.exec("n1", "systemctl", "restart", MASTERD)
     pair.wait_for(lambda: version(pair, "n1").endswith("+next"), 20, "the agent's version")
     pair.wait_nodes()
-    assert pair.primusctl_json("node", "show", "n2", user="root")["link"] == "1.1"
+    assert pair.shown("n2")["link"] == "1.1"
     assert main_pids(pair, train) == before
     (ticks.path.parent / f"{ticks.path.name}.go").touch()
     assert pair.wait_job(train) == 0

@@ -23,7 +23,7 @@ def _parser():
 
     up = command("up", "boot a cluster: masterd on n1, an agent on every host")
     up.add_argument("--nodes", type=int, default=3, metavar="N")
-    up.add_argument("--bind", action="append", default=[], metavar="DIR:PATH", help="a directory that all hosts share")
+    up.add_argument("--bind", action="append", default=[], metavar="DIR:PATH", help="a directory, or file, that all hosts share")
     up.add_argument("--conf", action="append", default=[], metavar="FILE:Section.Key=VALUE",
                     help="a setting in masterd.conf or agentd.conf")
     up.add_argument("--build", default=os.path.join(SOURCE, "build"), metavar="DIR", help="meson build directory")
