@@ -25,6 +25,7 @@
 #include "agentd/observe/observer.h"
 #include "agentd/relay/captures.h"
 #include "agentd/relay/data.h"
+#include "agentd/relay/finds.h"
 #include "agentd/relay/logs.h"
 #include "agentd/relay/traces.h"
 #include "agentd/session/sessions.h"
@@ -569,7 +570,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 return log_error_errno(r, "Cannot watch the host's GPUs");
         if ((r = captures_new(event, m->units, m->observer, &m->captures)) < 0 ||
             (r = traces_new(event, m->units, m->observer, &m->traces)) < 0 ||
-            (r = private_guard_new(m, &m->private_guard)) < 0)
+            (r = finds_new(event, &m->finds)) < 0 || (r = private_guard_new(m, &m->private_guard)) < 0)
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)
@@ -595,6 +596,7 @@ void manager_free(struct manager *m) {
         hostwatch_free(m->watch); /* which hands lines to the next */
         gpus_free(m->gpus);
         captures_free(m->captures);
+        finds_free(m->finds);
         traces_free(m->traces);
         observer_free(m->observer);
         sd_event_source_disable_unref(m->partition);

@@ -133,7 +133,7 @@ def settings_are_complete(daemon, file):
         r'\{\s*"([A-Z][A-Za-z]+)",\s*"([A-Z][A-Za-z0-9]+)",[^{}]*?(?:true|false),\s*"([^"]*)"\s*\}', table.read_text(encoding="utf-8"))}
     section, shown = None, {}
     for line in (source / f"units/{daemon}.conf").read_text(encoding="utf-8").splitlines():
-        if match := re.fullmatch(r"\[(\w+)( \w+)?\]", line):
+        if match := re.fullmatch(r"#?\[(\w+)( \w+)?\]", line):
             section = match[1]
         elif match := re.match(r"#([A-Z]\w+)=(.*)", line):
             shown[section, match[1]] = match[2]

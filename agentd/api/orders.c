@@ -12,6 +12,7 @@
 #include "agentd/link/link.h"
 #include "agentd/relay/captures.h"
 #include "agentd/relay/data.h"
+#include "agentd/relay/finds.h"
 #include "agentd/relay/logs.h"
 #include "agentd/relay/traces.h"
 #include "agentd/session/sessions.h"
@@ -254,6 +255,17 @@ static int method_trace(sd_bus_message *call, void *userdata, sd_bus_error *erro
         return r <= 0 ? r : traces_order(m->traces, &h.id, call, error);
 }
 
+static int method_find_in_log(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct head h;
+        int r = accepted(m, read_head(call, &h), &h, error);
+
+        if (r <= 0)
+                return r;
+        r = finds_order(m->finds, &h.id, call);
+        return r < 0 ? malformed(r, error) : 1;
+}
+
 static int method_drop_job(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         const void *bytes;
@@ -402,6 +414,7 @@ const sd_bus_vtable orders_vtable[] = {
         SD_BUS_METHOD("Freeze", "tt(ayusuu)ba{sv}", "", method_freeze, 0),
         SD_BUS_METHOD("Capture", "tt(ayusuu)ua{sv}", "a(uusssss)a{sv}", method_capture, 0),
         SD_BUS_METHOD("Trace", "tt(ayusuu)sta{sv}", "ta(stttat)a{sv}", method_trace, 0),
+        SD_BUS_METHOD("FindInLog", "tt(ayusuu)ayuasa{sv}", "a(us)a{sv}", method_find_in_log, 0),
         SD_BUS_METHOD("DropJob", "tayua{sv}", "", method_drop_job, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),

@@ -24,6 +24,7 @@ struct hostwatch;
 struct gpus;
 struct sampling;
 struct captures;
+struct finds;
 struct traces;
 struct private_guard;
 struct tls_credentials;
@@ -62,6 +63,7 @@ struct manager {
         struct gpus *gpus;
         struct sampling *sampling;
         struct captures *captures;
+        struct finds *finds;
         struct traces *traces;
         struct private_guard *private_guard;
         struct {

@@ -30,6 +30,7 @@ struct request {
         char cursor[LOG_CURSOR_MAX + 1];
         uint32_t max;
         uint64_t deadline, ended, settled;
+        bool last;
         bool look; /* something has changed since it was looked at */
         log_page_handler handler;
         void *userdata;
@@ -79,8 +80,44 @@ static void notify(int fd) {
 
 /* ---- the thread ---- */
 
+/* Whether the current entry is of another life of the unit's name. It is no match, since entries of a unit
+ * that was gone before journald got to its output do not have the field at all. */
+static bool other_invocation(sd_journal *j, const struct request *q) {
+        static const size_t name = sizeof("_SYSTEMD_INVOCATION_ID=") - 1;
+        char id[SD_ID128_STRING_MAX];
+        const char *data;
+        size_t size;
+
+        if (sd_id128_is_null(q->invocation) ||
+            sd_journal_get_data(j, "_SYSTEMD_INVOCATION_ID", (const void **)&data, &size) < 0)
+                return false;
+        return size != name + SD_ID128_STRING_MAX - 1 ||
+               memcmp(data + name, sd_id128_to_string(q->invocation, id), SD_ID128_STRING_MAX - 1) != 0;
+}
+
+/* Back from the end, to the first of the entries that fill a page. */
+static int seek_last(struct log_reader *l, const struct request *q) {
+        sd_journal *j = l->journal;
+        size_t sum = 0, size;
+        bool latest = true;
+        const void *data;
+        int r = sd_journal_seek_tail(j);
+
+        while (r >= 0 && (r = sd_journal_previous(j)) > 0) {
+                l->n_read++;
+                if (!other_invocation(j, q))
+                        sum += sd_journal_get_data(j, "MESSAGE", &data, &size) < 0 ? 0 : size;
+                /* This one has no room any more; the latest alone is cut. */
+                if (sum > q->max)
+                        return latest ? r : sd_journal_next(j);
+                latest = false;
+        }
+        return r < 0 || (r = sd_journal_seek_head(j)) < 0 ? r : sd_journal_next(j);
+}
+
 /* Puts the journal on the first entry that the request wants; *ret_mark is that of the entry before it. */
-static int request_seek(sd_journal *j, const struct request *q, const void **ret_mark) {
+static int request_seek(struct log_reader *l, const struct request *q, const void **ret_mark) {
+        sd_journal *j = l->journal;
         char match[320];
         int r;
 
@@ -90,6 +127,8 @@ static int request_seek(sd_journal *j, const struct request *q, const void **ret
         r = sd_journal_add_match(j, match, 0);
         if (r < 0)
                 return r;
+        if (q->last)
+                return seek_last(l, q);
         if (!q->cursor[0]) {
                 r = sd_journal_seek_head(j);
                 return r < 0 ? r : sd_journal_next(j);
@@ -106,26 +145,11 @@ static int request_seek(sd_journal *j, const struct request *q, const void **ret
         return r;
 }
 
-/* Whether the current entry is of another life of the unit's name. It is no match, since entries of a unit
- * that was gone before journald got to its output do not have the field at all. */
-static bool other_invocation(sd_journal *j, const struct request *q) {
-        static const size_t name = sizeof("_SYSTEMD_INVOCATION_ID=") - 1;
-        char id[SD_ID128_STRING_MAX];
-        const char *data;
-        size_t size;
-
-        if (sd_id128_is_null(q->invocation) ||
-            sd_journal_get_data(j, "_SYSTEMD_INVOCATION_ID", (const void **)&data, &size) < 0)
-                return false;
-        return size != name + SD_ID128_STRING_MAX - 1 ||
-               memcmp(data + name, sd_id128_to_string(q->invocation, id), SD_ID128_STRING_MAX - 1) != 0;
-}
-
 /* Reads a page. 1: the journal has more, 0: that is all there is, < 0. */
 static int request_page(struct log_reader *l, struct request *q) {
         sd_journal *j = l->journal;
         const void *mark;
-        int r = request_seek(j, q, &mark);
+        int r = request_seek(l, q, &mark);
 
         while (r > 0) {
                 size_t before = q->data.size;
@@ -191,6 +215,11 @@ static bool request_look(struct log_reader *l, struct request *q, uint64_t now) 
         int r;
 
         q->look = false;
+        if (q->last && !synced && !silent) {
+                synced = is_complete(l, q, now);
+                if (!synced && now < q->deadline)
+                        return false;
+        }
         r = request_page(l, q);
         if (r == 0 && q->data.size == 0 && !synced && !silent && is_complete(l, q, now)) {
                 synced = true;
@@ -443,6 +472,7 @@ int log_read(struct log_reader *l, const struct log_request *q, log_page_handler
         n->max = q->max < PAGE_MIN ? PAGE_MIN : MIN(q->max, LINK_CHUNK_MAX);
         n->deadline = usec_add(now_boot(), q->wait_usec);
         n->ended = q->ended;
+        n->last = q->last;
         n->look = true;
         n->handler = handler;
         n->userdata = userdata;

@@ -25,6 +25,7 @@ struct log_request {
         sd_id128_t invocation; /* SD_ID128_NULL: any */
         const void *cursor;    /* of the page before; empty: from the unit's first line */
         size_t cursor_size;
+        bool last;          /* no cursor: the last max bytes, when the unit has ended and all is there */
         uint32_t max;       /* bytes of a page; at least 4 KiB and at most LINK_CHUNK_MAX are used */
         uint64_t wait_usec; /* for the first byte */
         uint64_t ended;     /* CLOCK_BOOTTIME, usec: when it was known that the unit has ended; 0: it runs */

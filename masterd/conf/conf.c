@@ -168,6 +168,9 @@ static const struct conf_key keys[] = {
           "30min" },
         { "Health", "CrashLoopAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_CRASH_LOOP), false,
           "note" },
+        { "ExitRule", "Codes", exit_rules_parse_codes, offsetof(struct exit_rule_spec, codes), false, "" },
+        { "ExitRule", "Output", exit_rules_parse_output, offsetof(struct exit_rule_spec, output), false, "" },
+        { "ExitRule", "Action", exit_rules_parse_action, offsetof(struct exit_rule_spec, action), false, "" },
         { "Pool", "Weight", conf_parse_u32, offsetof(struct pool, policy.weight), false, "1" },
         { "Pool", "Guarantee", pools_parse_guarantee, offsetof(struct pool, policy.guarantee), false, "" },
         { "Pool", "Limit", pools_parse_limit, offsetof(struct pool, policy.limit), true, "" },
@@ -189,6 +192,7 @@ static const struct conf_key keys[] = {
 
 static const struct conf_group groups[] = {
         { "Pool", pools_find_section },
+        { "ExitRule", exit_rules_find_section },
         {},
 };
 
@@ -240,7 +244,7 @@ int conf_read(struct conf *c, struct conf_report *report) {
         r = job_defaults_read(JOB_DEFAULTS_DIRECTORY, &c->pools, &c->layers);
         if (r < 0)
                 return r;
-        r = pools_check(&c->pools);
+        r = pools_check(&c->pools) + (int)exit_rules_check(&c->exit_rules);
         if (report)
                 report->warnings += (unsigned)r;
         /* The order of these matters to every timer: heartbeat < suspect < lost. */
@@ -262,6 +266,7 @@ void conf_done(struct conf *c) {
         free(c->state_directory);
         c->state_directory = NULL;
         pools_done(&c->pools);
+        exit_rules_done(&c->exit_rules);
         c->layers = layers_free(c->layers);
 }
 

@@ -10,6 +10,7 @@
 #include "lib/base/addr.h"
 #include "lib/base/conf.h"
 #include "lib/wire/condition.h"
+#include "masterd/conf/exit-rules.h"
 #include "masterd/conf/healing-conf.h"
 #include "masterd/conf/placement-conf.h"
 #include "masterd/conf/pools.h"
@@ -41,6 +42,7 @@ struct conf {
         struct pools pools;
         struct placement_conf placement;
         struct health_conf health;
+        struct exit_rules_conf exit_rules;
         struct layers *layers; /* what the site says of all jobs; NULL: nothing */
 };
 

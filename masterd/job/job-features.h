@@ -164,6 +164,7 @@ struct executor_orders {
         bool confirmed;               /* the agent has reported this attempt since this master came up */
         bool stopped;                 /* its stop was ordered, */
         const char *stop_why;         /* because of that; static text */
+        const struct link *asked;     /* its end was reported by that, whose host looks at its log first */
         sd_event_source *start_timer; /* before its start is ordered (executorDelayStartSeconds) */
 };
 

@@ -173,7 +173,40 @@ void attempts_end(struct manager *m, struct executor *e, enum executor_event eve
         manager_schedule(m); /* what it held is free for others */
 }
 
-void attempts_exited(struct manager *m, struct node *node, const struct exit_report *report) {
+/* That the report is of, if that is not over. */
+static struct executor *reported(struct job *j, const struct node *node, const struct exit_report *report) {
+        struct executor *e = job_attempt(j, report->id.role, report->id.index, report->id.attempt);
+
+        return e && executor_state_holds(e->state) && e->node == node ? e : NULL;
+}
+
+static enum executor_event outcome_for(const struct executor *e, const struct exit_report *report,
+                                       char text[static OUTCOME_TEXT_MAX]) {
+        uint64_t limit = executor_role(e)->time_limit_usec;
+
+        return outcome_of(report, executor_memory(e), limit == UINT64_MAX ? 0 : limit, text);
+}
+
+static void hold_against_site(const struct manager *m, struct judging *how) {
+        how->site = m->conf.exit_rules.rules;
+        how->n_site = m->conf.exit_rules.n;
+}
+
+size_t attempts_asks(struct manager *m, struct node *node, const struct exit_report *report,
+                     const char *ret_patterns[static FIND_PATTERNS_MAX], struct executor **ret) {
+        struct job *j = manager_job(m, report->id.job);
+        char text[OUTCOME_TEXT_MAX];
+        struct judging how = {};
+
+        *ret = j && sd_id128_equal(j->uid, report->id.job_uid) ? reported(j, node, report) : NULL;
+        if (!*ret)
+                return 0;
+        hold_against_site(m, &how);
+        return judge_questions(*ret, report, outcome_for(*ret, report, text), &how, ret_patterns);
+}
+
+void attempts_exited(struct manager *m, struct node *node, const struct exit_report *report,
+                     struct judging *found) {
         struct job *j = manager_job(m, report->id.job);
         struct executor *e = NULL;
         enum executor_event event;
@@ -184,19 +217,17 @@ void attempts_exited(struct manager *m, struct node *node, const struct exit_rep
                 return;
         if (feeding_scan_exited(m, j, node, report))
                 return;
-        e = job_attempt(j, report->id.role, report->id.index, report->id.attempt);
-        if (!e || !executor_state_holds(e->state) || e->node != node)
+        e = reported(j, node, report);
+        if (!e)
                 return;
-        event = outcome_of(
-                report, executor_memory(e),
-                executor_role(e)->time_limit_usec == UINT64_MAX ? 0 : executor_role(e)->time_limit_usec,
-                text);
+        event = outcome_for(e, report, text);
         if (e->orders.stopped && event == EXECUTOR_EVENT_SUCCEEDED && j->state == JOB_STOPPING &&
             j->verdict == JOB_EVENT_KILLED)
                 event = EXECUTOR_EVENT_KILLED;
         if (event == EXECUTOR_EVENT_LOST && e->orders.stopped)
                 event = EXECUTOR_EVENT_KILLED;
-        judge_exit(e, report, &event, text);
+        hold_against_site(m, found);
+        judge_exit(e, report, found, &event, text);
         asks = requeue_asks(e);
         snprintf(e->end.result, sizeof(e->end.result), "%s", report->result);
         e->end.status = report->status;

@@ -9,6 +9,7 @@
 #include <systemd/sd-id128.h>
 
 #include "masterd/job/job.h"
+#include "masterd/job/judge.h"
 
 struct manager;
 struct node;
@@ -20,7 +21,12 @@ void attempts_start_answered(struct manager *m, struct executor *e, const struct
 /* A unit that the agent reported as running. */
 void attempts_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
                             uint64_t started_real);
-void attempts_exited(struct manager *m, struct node *node, const struct exit_report *report);
+/* What its log has to be searched for before attempts_exited(): as judge_questions(). *ret: the executor. */
+size_t attempts_asks(struct manager *m, struct node *node, const struct exit_report *report,
+                     const char *ret_patterns[static FIND_PATTERNS_MAX], struct executor **ret);
+/* found: what was looked for, and what was found; its site's rules are filled in here. */
+void attempts_exited(struct manager *m, struct node *node, const struct exit_report *report,
+                     struct judging *found);
 /* What its agent says of its readiness. */
 void attempts_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
                     const char *why);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "lib/wire/capture.h"
+#include "lib/wire/find.h"
 #include "lib/wire/messages.h"
 
 struct manager;
@@ -71,6 +72,13 @@ typedef void (*capture_answer)(struct manager *m, const struct capture *c, const
                                void *userdata);
 int orders_capture_all(struct manager *m, struct executor *e, uint32_t flags, capture_answer answer,
                        void *userdata);
+
+/* Has the host of an executor that has ended search its log, once everything is on disk. handler is called
+ * exactly once, later, unless this returns < 0. r: 0, and lines has one for each pattern; -ENOTCONN: the link
+ * is gone, and with it the question; -EIO: the host cannot tell. */
+typedef void (*find_handler)(struct manager *m, int r, const struct found_line *lines, void *userdata);
+int orders_find_later(struct manager *m, const struct executor *e, sd_id128_t invocation,
+                      const char *const *patterns, size_t n, find_handler handler, void *userdata);
 
 /* Has the agent count how long what the executor does takes (kind: "io", "runqueue"), at once and for so long
  * beyond this call; handler: sd_bus_call_async()'s, with Link1.Trace's answer. */

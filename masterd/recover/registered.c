@@ -48,6 +48,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         DL_FOREACH2 (node->executors, e, node_next) {
                 e->orders.confirmed = false;
                 e->orders.starting = false;
+                e->orders.asked = NULL;
         }
         reports_take(m, node, g);
         DL_FOREACH_SAFE2 (node->executors, e, next, node_next) {

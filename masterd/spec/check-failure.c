@@ -9,6 +9,26 @@
 #include "lib/base/format.h"
 #include "masterd/spec/check.h"
 
+/* rules: of the job, or of its i-th role. */
+static int check_exit_rules(struct reader *r, const struct exit_rule_spec *rules, size_t n, bool of_role,
+                            size_t i) {
+        for (size_t k = 0; k < n; k++) {
+                struct place p = place_of(of_role ? "role" : "exitCodes");
+
+                if (rules[k].codes || rules[k].output)
+                        continue;
+                if (of_role) {
+                        place_push(&p, NULL, i);
+                        place_push(&p, "exitCodes", 0);
+                }
+                place_push(&p, NULL, k);
+                return report_at(r, p,
+                                 "has neither codes (exit statuses, such as \"75\" or "
+                                 "\"130-140,SIGSEGV,oom\") nor output (a regular expression)");
+        }
+        return 0;
+}
+
 static struct place place_in(size_t role, const char *object, const char *key) {
         struct place p = place_of("role");
 
@@ -81,12 +101,14 @@ static int check_elastic(struct reader *r, const struct role_spec *role, size_t 
 }
 
 int check_failure(struct reader *r, const struct job_spec *s) {
-        int q = 0;
+        int q = check_exit_rules(r, s->failure.exit_rules, s->failure.n_exit_rules, false, 0);
 
         for (size_t i = 0; q >= 0 && i < s->n_roles; i++) {
-                q = check_ready(r, s->roles + i, i);
-                if (q >= 0)
-                        q = check_elastic(r, s->roles + i, i);
+                const struct role_failure_spec *f = &s->roles[i].failure;
+
+                q = check_exit_rules(r, f->exit_rules, f->n_exit_rules, true, i);
+                q = q < 0 ? q : check_ready(r, s->roles + i, i);
+                q = q < 0 ? q : check_elastic(r, s->roles + i, i);
         }
         return q;
 }

@@ -18,6 +18,9 @@ static const char *const kind_words[_EXIT_KIND_MAX] = {
         [EXIT_KIND_WATCHDOG] = "watchdog",
 };
 
+const char *const exit_action_words[_EXIT_ACTION_MAX] = { "restart", "fail",    "success", "ignore",
+                                                          "blame",   "requeue", "note" };
+
 /* One entry of the list: a range of statuses, or a kind (first > last). */
 struct range {
         uint32_t first, last;

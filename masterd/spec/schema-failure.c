@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema of how failures are met: the keys that a job and a role have in common, and their own. */
+#include "lib/base/pattern.h"
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
 #include "masterd/spec/valid.h"
 
 const char *const restart_scope_words[3] = { "executor", "role", "job" };
-static const char *const exit_action_words[_EXIT_ACTION_MAX] = { "restart", "fail",  "success",
-                                                                 "ignore",  "blame", "requeue" };
 
 static const struct key exit_rule_keys[] = {
-        { "codes", KEY_TEXT, AT(exit_rule_spec, codes), RANGE(1, SPEC_CODES_MAX), .required = true,
-          .hint = "the exit statuses, such as \"75\" or \"130-140,SIGSEGV,oom\"", .valid = exit_codes_valid },
+        { "codes", KEY_TEXT, AT(exit_rule_spec, codes), RANGE(1, SPEC_CODES_MAX), .valid = exit_codes_valid },
+        { "output", KEY_TEXT, AT(exit_rule_spec, output), RANGE(1, PATTERN_MAX), .valid = pattern_valid },
         { "action", KEY_ENUM, AT(exit_rule_spec, action), WORDS(exit_action_words), .required = true,
-          .hint = "restart, fail, success, ignore, blame or requeue" },
+          .hint = "restart, fail, success, ignore, blame, requeue or note" },
 };
 const struct schema exit_rule_schema = SCHEMA(exit_rule_keys);
 

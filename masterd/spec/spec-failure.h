@@ -26,11 +26,14 @@ enum exit_action {
         EXIT_ACTION_IGNORE,  /* neither success nor failure, and it does not come back */
         EXIT_ACTION_BLAME,   /* the host's fault: counts against the host, started again elsewhere */
         EXIT_ACTION_REQUEUE, /* another attempt of the job */
+        EXIT_ACTION_NOTE,    /* is said, and the next rule is looked at */
         _EXIT_ACTION_MAX,
 };
 
+/* Each of the two that is given has to fit; one is. */
 struct exit_rule_spec {
-        char *codes; /* exit_codes_valid() */
+        char *codes;  /* exit_codes_valid() */
+        char *output; /* pattern_valid(): of one of the last lines that it printed */
         uint32_t action;
 };
 
@@ -87,6 +90,7 @@ struct job_failure_spec {
         struct blacklist_spec blacklist;
 };
 
+extern const char *const exit_action_words[_EXIT_ACTION_MAX];
 const char *ready_kind_to_string(enum ready_kind k);
 
 /* An end by lack of memory or by the watchdog is known by that, not by the signal that enforced it. */

@@ -5,6 +5,7 @@
 #include "lib/base/strv.h"
 #include "lib/wire/capture.h"
 #include "lib/wire/condition.h"
+#include "lib/wire/find.h"
 #include "lib/wire/messages.h"
 #include "lib/wire/telemetry.h"
 #include "lib/wire/trace.h"
@@ -44,6 +45,7 @@ PLAIN(feed_order, feed_order)
 OWNED(rendezvous_order, rendezvous_order)
 PLAIN(unit_limits, unit_limits)
 OWNED(capture, capture)
+OWNED(find_question, find_question)
 PLAIN(telemetry_sample, telemetry_sample)
 OWNED(start_extra, start_extra)
 OWNED(start_order, start_order)
@@ -154,6 +156,7 @@ static const struct message_target targets[] = {
           "(uusssss)"
           "a{sv}",
           capture_again },
+        { "asa{sv}", find_question_again },
         { TELEMETRY_SAMPLE_SIGNATURE, telemetry_sample_again },
         { "a{sv}", start_extra_again },
         { LINK_ORDER_SIGNATURE, start_order_again },

@@ -12,8 +12,8 @@ FILES = ("masterd.conf", "agentd.conf")
 
 
 def parse_conf(text):
-    """FILE:Section.Key=VALUE"""
-    match = re.fullmatch(r"([a-z]+\.conf):([A-Za-z0-9]+)\.([A-Za-z0-9]+)=(.*)", text)
+    """FILE:Section.Key=VALUE, also of a section with a name: masterd.conf:Pool small.Weight=2"""
+    match = re.fullmatch(r"([a-z]+\.conf):([A-Za-z0-9]+(?: [A-Za-z0-9_-]+)?)\.([A-Za-z0-9]+)=(.*)", text)
     if not match or match[1] not in FILES:
         raise SandboxError(f"--conf {text}: expected FILE:Section.Key=VALUE, FILE one of {', '.join(FILES)}")
     return match.groups()

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/utf8.h"
 #include "tests/kit/json.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -38,6 +39,7 @@ enum end {
 };
 
 static uint64_t ran;
+static struct judging known;
 
 /* The event that comes out; the fate is the executor's. */
 static enum executor_event judged(struct executor *e, enum end end, int status, char *text) {
@@ -54,7 +56,7 @@ static enum executor_event judged(struct executor *e, enum end end, int status, 
         snprintf(x.code, sizeof(x.code), "%s",
                  end == END_STATUS || end == END_PROTOCOL ? "exited" : "killed");
         event = outcome_of(&x, executor_memory(e), 0, text);
-        judge_exit(e, &x, &event, text);
+        judge_exit(e, &x, &known, &event, text);
         return event;
 }
 
@@ -107,6 +109,113 @@ static void test_rules(void **state) {
                         fail_msg("%zu: %s, fate %d", i, text, e->end.fate);
                 job_free(j);
         }
+}
+
+/* What is looked for in the log of an end with that status. */
+static size_t asked(struct executor *e, enum end end, int status, const char **ret) {
+        struct exit_report x = { .status = status };
+        enum executor_event event;
+        char text[OUTCOME_TEXT_MAX];
+
+        strcpy(x.result, end == END_OOM ? "oom-kill" : status ? "exit-code" : "success");
+        strcpy(x.code, "exited");
+        event = outcome_of(&x, 0, 0, text);
+        return judge_questions(e, &x, event, &known, ret);
+}
+
+static void test_output(void **state) {
+        static const char *const job_rules =
+                "'exitCodes': [{'output': 'NCCL.*closed', 'codes': '1-99', 'action': 'blame'}, "
+                "{'output': 'step', 'action': 'note'}, {'codes': '7', 'action': 'fail'}, "
+                "{'output': 'behind', 'action': 'restart'}],";
+        static const char *const role_rules = ", 'exitCodes': [{'output': 'bad input', 'action': 'fail'}]";
+        const struct exit_rule_spec site[] = { { .output = (char *)"ECC", .action = EXIT_ACTION_BLAME } };
+        const char *patterns[FIND_PATTERNS_MAX];
+        struct found_line lines[FIND_PATTERNS_MAX] = {};
+        struct job *j = job_of(job_rules, role_rules);
+        struct executor *e = j->executors[0];
+        char text[OUTCOME_TEXT_MAX];
+
+        ran = 0;
+        e->state = EXECUTOR_RUNNING;
+        known = (struct judging){ .site = site, .n_site = 1 };
+        /* The role's, the job's, the site's, as far as their codes fit. */
+        assert_int_equal(asked(e, END_STATUS, 100, patterns), 4);
+        assert_string_equal(patterns[0], "bad input");
+        assert_string_equal(patterns[1], "step");
+        assert_string_equal(patterns[2], "behind");
+        assert_string_equal(patterns[3], "ECC");
+        assert_int_equal(asked(e, END_OOM, 0, patterns), 4);
+        /* What is behind a rule that fits in any case does not count. */
+        assert_int_equal(asked(e, END_STATUS, 7, patterns), 3);
+        assert_string_equal(patterns[1], "NCCL.*closed");
+        assert_int_equal(asked(e, END_STATUS, 0, patterns), 0);
+        e->orders.stopped = true;
+        assert_int_equal(asked(e, END_STATUS, 1, patterns), 0);
+        e->orders.stopped = false;
+
+        known.n = asked(e, END_STATUS, 1, patterns);
+        assert_int_equal(known.n, 5);
+        known.patterns = patterns;
+        /* Its log could not be read: as without those rules, and that is said. */
+        assert_int_equal(judged(e, END_STATUS, 1, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->end.fate, FATE_NONE);
+        assert_string_equal(text, "exit status 1; its log could not be searched");
+        known.lines = lines;
+        assert_int_equal(judged(e, END_STATUS, 1, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->end.fate, FATE_NONE);
+        assert_string_equal(text, "exit status 1");
+        /* A note is no decision. */
+        lines[2] = (struct found_line){ .found = true, .text = "step 5" };
+        assert_int_equal(judged(e, END_STATUS, 1, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->end.fate, FATE_NONE);
+        assert_string_equal(text, "exit status 1; printed 'step 5'");
+        lines[4] = (struct found_line){ .found = true, .text = "ECC error" };
+        assert_int_equal(judged(e, END_STATUS, 1, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->end.fate, FATE_BLAME);
+        assert_string_equal(text, "exit status 1; printed 'step 5'; printed 'ECC error'; counts against the "
+                                  "host (masterd.conf: blame)");
+        /* Both have to fit. */
+        lines[1] = (struct found_line){ .found = true, .text = "NCCL closed" };
+        e->end.fate = FATE_NONE;
+        assert_int_equal(judged(e, END_STATUS, 1, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->end.fate, FATE_BLAME);
+        assert_non_null(strstr(text, "printed 'NCCL closed'; counts against the host (exitCodes: blame)"));
+        lines[0] = (struct found_line){ .found = true, .text = "bad input" };
+        assert_int_equal(judged(e, END_STATUS, 100, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->end.fate, FATE_FAIL);
+        job_free(j);
+        known = (struct judging){};
+}
+
+/* Lines as long as they may be: what is said is cut between characters. */
+static void test_long_lines(void **state) {
+        static const char *const rules =
+                "'exitCodes': [{'output': 'a', 'action': 'note'}, {'output': 'b', 'action': 'note'}, "
+                "{'output': 'c', 'action': 'restart'}],";
+        const char *patterns[FIND_PATTERNS_MAX];
+        struct found_line lines[3] = {};
+        struct job *j = job_of(rules, "");
+        struct executor *e = j->executors[0];
+        char text[OUTCOME_TEXT_MAX];
+
+        e->state = EXECUTOR_RUNNING;
+        known.n = asked(e, END_STATUS, 1, patterns);
+        assert_int_equal(known.n, 3);
+        known.patterns = patterns;
+        known.lines = lines;
+        for (size_t i = 0; i < 3; i++) {
+                lines[i].found = true;
+                lines[i].text[0] = (char)('a' + i);
+                for (size_t k = 1; k + 1 < FIND_LINE_MAX; k += 2)
+                        memcpy(lines[i].text + k, "\xc3\xa4", 2);
+        }
+        assert_int_equal(judged(e, END_STATUS, 1, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->end.fate, FATE_RESTART);
+        assert_true(utf8_valid(text, strlen(text)));
+        assert_in_range(strlen(text), OUTCOME_TEXT_MAX - 3, OUTCOME_TEXT_MAX - 1);
+        job_free(j);
+        known = (struct judging){};
 }
 
 static void test_memory(void **state) {
@@ -180,8 +289,9 @@ static void test_ready(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_rules), cmocka_unit_test(test_memory),
-                                            cmocka_unit_test(test_watchdog), cmocka_unit_test(test_ready) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_rules),      cmocka_unit_test(test_output),
+                                            cmocka_unit_test(test_long_lines), cmocka_unit_test(test_memory),
+                                            cmocka_unit_test(test_watchdog),   cmocka_unit_test(test_ready) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
