@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "executor/read/curl-api.h"
+#include "executor/read/hdfs.h"
 #include "executor/read/s3.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -30,6 +31,7 @@ struct http {
         CURLM *multi;
         struct curl_slist *headers;
         uint64_t silence_usec;
+        unsigned endpoint; /* hdfs: the namenode that is asked */
         char trouble[CURL_ERROR_SIZE];
         /* of the request that is under way */
         bool added, begun, paused, over;
@@ -398,26 +400,42 @@ static const char *phrase(long status) {
 }
 
 int http_unwanted(struct http *h, const struct http_request *q, char error[static READ_ERROR_MAX]) {
-        char code[64] = "";
+        char code[HDFS_ERROR_MAX] = "";
 
         h->complaint[h->complaint_size] = 0;
         if (h->source->kind == SOURCE_S3)
                 s3_error_code(h->complaint, code, sizeof(code));
+        else if (h->source->kind == SOURCE_HDFS)
+                hdfs_error(h->complaint, h->complaint_size, code);
         snprintf(error, READ_ERROR_MAX, "%.350s: the server answers %ld%s%s%s", q->path, h->answer.status,
                  phrase(h->answer.status), *code ? ": " : "", code);
         return h->answer.status == 404 || h->answer.status == 410 ? -ENOENT : -EIO;
 }
 
+/* The range is part of the address there. */
+static int make_hdfs_url(const struct http *h, const struct http_request *q, char **ret) {
+        char open[96];
+
+        if (q->last == TASK_TO_END)
+                snprintf(open, sizeof(open), "op=OPEN&offset=%llu", (unsigned long long)q->first);
+        else
+                snprintf(open, sizeof(open), "op=OPEN&offset=%llu&length=%llu", (unsigned long long)q->first,
+                         (unsigned long long)(q->last - q->first));
+        return hdfs_url(h->source, h->endpoint, q->path, q->query ? q->query : open, ret);
+}
+
 static int prepare_transfer(struct http *h, const struct http_request *q) {
+        bool hdfs = h->source->kind == SOURCE_HDFS;
         _cleanup_free_ char *url = NULL;
         char range[48];
         int r = 0;
 
-        if (h->source->kind == SOURCE_S3) {
+        if (h->source->kind == SOURCE_S3)
                 r = s3_url(h->source, q->path, q->query, &url);
-                if (r < 0)
-                        return r;
-        }
+        else if (hdfs)
+                r = make_hdfs_url(h, q, &url);
+        if (r < 0)
+                return r;
         SET(CURLOPT_URL, url ? url : q->path);
         SET(CURLOPT_REDIR_PROTOCOLS_STR,
             strncasecmp(url ? url : q->path, "https:", 6) == 0 ? "https" : "http,https");
@@ -429,7 +447,33 @@ static int prepare_transfer(struct http *h, const struct http_request *q) {
         else
                 snprintf(range, sizeof(range), "%llu-%llu", (unsigned long long)q->first,
                          (unsigned long long)q->last - 1);
-        SET(CURLOPT_RANGE, q->first > 0 || q->last != TASK_TO_END ? range : NULL);
+        SET(CURLOPT_RANGE, !hdfs && (q->first > 0 || q->last != TASK_TO_END) ? range : NULL);
+        return 0;
+}
+
+static bool says_later(const struct http *h) {
+        return h->answer.status == 429 ||
+               (h->answer.status >= 500 && h->answer.status <= 504 && h->answer.status != 501);
+}
+
+static void try_another_namenode(struct http *h) {
+        if (h->source->kind == SOURCE_HDFS)
+                h->endpoint = (h->endpoint + 1) % hdfs_endpoints(h->source);
+}
+
+/* A range that was asked for is answered by 200, since it was part of the address. */
+static int hdfs_answered(struct http *h, const struct http_request *q, struct http_answer *ret,
+                         char error[static READ_ERROR_MAX]) {
+        char what[HDFS_ERROR_MAX];
+
+        hdfs_error(h->complaint, h->complaint_size, what);
+        if (says_later(h) || hdfs_error_is_standby(what)) {
+                (void)http_unwanted(h, q, error);
+                try_another_namenode(h);
+                return -EAGAIN;
+        }
+        h->answer.first = q->first;
+        *ret = h->answer;
         return 0;
 }
 
@@ -454,10 +498,13 @@ int http_ask(struct http *h, const struct http_request *q, struct http_answer *r
         r = step_transfer(h, q->path, has_begun, error);
         if (r >= 0)
                 r = judge_answer(h, q->path, error);
+        if (r == -EAGAIN)
+                try_another_namenode(h);
         if (r < 0)
                 return r;
-        if (h->answer.status == 429 ||
-            (h->answer.status >= 500 && h->answer.status <= 504 && h->answer.status != 501)) {
+        if (h->source->kind == SOURCE_HDFS)
+                return hdfs_answered(h, q, ret, error);
+        if (says_later(h)) {
                 (void)http_unwanted(h, q, error);
                 return -EAGAIN;
         }
@@ -518,70 +565,4 @@ int http_retry(struct http *h, int r, unsigned *failures, char error[static READ
                 return -EIO;
         }
         return sleep_for(h, wait);
-}
-
-int http_ask_patiently(struct http *h, const struct http_request *q, struct http_answer *ret,
-                       char error[static READ_ERROR_MAX]) {
-        unsigned failures = 0;
-        int r;
-
-        do {
-                r = http_ask(h, q, ret, error);
-                if (r >= 0)
-                        return 0;
-                r = http_retry(h, r, &failures, error);
-        } while (r >= 0);
-        return r;
-}
-
-static int read_whole(struct http *h, const struct http_request *q, char **text, size_t *size,
-                      char error[static READ_ERROR_MAX]) {
-        size_t allocated = 0, n = 0;
-        ssize_t l;
-
-        do {
-                if (n + (size_t)STASH + 1 > allocated) {
-                        char *bigger;
-
-                        allocated = allocated * 2 + (size_t)STASH + 1;
-                        bigger = realloc(*text, allocated);
-                        if (!bigger)
-                                return -ENOMEM;
-                        *text = bigger;
-                }
-                l = http_read(h, (uint8_t *)*text + n, (size_t)STASH, error);
-                if (l < 0)
-                        return (int)l;
-                n += (size_t)l;
-                if (n > HTTP_WHOLE_MAX) {
-                        snprintf(error, READ_ERROR_MAX, "%.350s: the answer is longer than %u MiB", q->path,
-                                 HTTP_WHOLE_MAX >> 20);
-                        return -E2BIG;
-                }
-        } while (l > 0);
-        (*text)[n] = 0;
-        *size = n;
-        return 0;
-}
-
-int http_whole(struct http *h, const struct http_request *q, struct http_answer *ret_answer, char **ret,
-               size_t *ret_size, char error[static READ_ERROR_MAX]) {
-        unsigned failures = 0;
-        int r;
-
-        do {
-                _cleanup_free_ char *text = NULL;
-                size_t size = 0;
-
-                r = http_ask(h, q, ret_answer, error);
-                if (r >= 0)
-                        r = read_whole(h, q, &text, &size, error);
-                if (r >= 0) {
-                        *ret = TAKE_PTR(text);
-                        *ret_size = size;
-                        return 0;
-                }
-                r = http_retry(h, r, &failures, error);
-        } while (r >= 0);
-        return r;
 }

@@ -3,7 +3,8 @@
  * up within 200 ms once cancel is set. Certificates are verified ($CURL_CA_BUNDLE or $SSL_CERT_FILE instead
  * of the host's), proxies taken from the usual variables, redirects followed five times and never from https
  * to http. For sources of kind s3, requests are signed with the keys of the environment and are not
- * redirected. */
+ * redirected. For those of kind hdfs, it asks the next of the namenodes where one is not there or is not the
+ * active one. */
 #pragma once
 
 #include <stdatomic.h>
@@ -45,7 +46,8 @@ enum http_method {
         HTTP_GET,
         HTTP_HEAD
 };
-/* What is asked for. path names it in errors; query is only for s3, encoded and sorted, or NULL. The range is
+/* What is asked for. path names it in errors; query is only for s3, encoded and sorted, and for hdfs
+ * ("op=…"; NULL: the file itself), or NULL. The range is
  * [first, last); 0 and TASK_TO_END: no range is asked for. */
 struct http_request {
         enum http_method method;

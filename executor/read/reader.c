@@ -14,11 +14,10 @@ typedef int (*stream_opener)(const struct reader_request *q, struct stream **ret
 
 /* What is missing was left out of this build. */
 static const stream_opener openers[_SOURCE_KIND_MAX] = {
-        [SOURCE_FILES] = stream_open_file,
-        [SOURCE_COMMAND] = stream_open_command,
+        [SOURCE_FILES] = stream_open_file, [SOURCE_COMMAND] = stream_open_command,
 #ifdef HAVE_HTTP
-        [SOURCE_HTTP] = stream_open_http,
-        [SOURCE_S3] = stream_open_http,
+        [SOURCE_HTTP] = stream_open_http,  [SOURCE_S3] = stream_open_http,
+        [SOURCE_HDFS] = stream_open_http,
 #endif
 };
 

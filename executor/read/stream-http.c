@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects on HTTP servers and in S3, read by ranges. A task's range is asked for at once, with a little more
- * for the record that reaches over its end; what a reader wants behind that is asked for in growing pieces.
- * Invariant: every answer is compared with the scan and with the first answer before a byte of it is handed
- * out, and a byte is handed out from the place that it has in the object. */
+/* Objects on HTTP servers, in S3 and in HDFS, read by ranges. A task's range is asked for at once, with a
+ * little more for the record that reaches over its end; what a reader wants behind that is asked for in
+ * growing pieces. Invariant: every answer is compared with the scan and with the first answer before a byte
+ * of it is handed out, and a byte is handed out from the place that it has in the object. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "executor/read/hdfs.h"
 #include "executor/read/http.h"
 #include "executor/read/stream.h"
 #include "lib/base/cleanup.h"
@@ -83,6 +84,27 @@ static int read_off(struct stream_http *h, struct flow *f, uint64_t n, char erro
         return 0;
 }
 
+/* WebHDFS says nothing of a file with its bytes: it is asked before them. */
+static int compare_hdfs(struct stream_http *h, struct http *http, char error[static READ_ERROR_MAX]) {
+        struct http_request q = {
+                .method = HTTP_GET, .path = h->s.path, .query = "op=GETFILESTATUS", .last = TASK_TO_END
+        };
+        _cleanup_free_ char *json = NULL;
+        struct hdfs_status s;
+        struct http_answer a;
+        size_t size;
+        int r = http_whole(http, &q, &a, &json, &size, error);
+
+        if (r < 0)
+                return r;
+        if (a.status != 200)
+                return http_unwanted(http, &q, error);
+        if (hdfs_status_read(json, size, &s) < 0 || !s.file)
+                return fail_with(h, -EPROTO, "the server does not say what it is", error);
+        a = (struct http_answer){ .total = s.size, .entity = s.id, .mtime_nsec = s.mtime_nsec };
+        return compare_answer(h, &a, error);
+}
+
 /* The answer to a request from f->position on. 1: its body is what is wanted; 0: the object ends before. */
 static int accept_answer(struct stream_http *h, struct flow *f, const struct http_request *q,
                          const struct http_answer *a, char error[static READ_ERROR_MAX]) {
@@ -95,6 +117,8 @@ static int accept_answer(struct stream_http *h, struct flow *f, const struct htt
         }
         if (a->status != 200 && a->status != 206)
                 return http_unwanted(f->http, q, error);
+        if (h->source->kind == SOURCE_HDFS)
+                return 1;
         r = compare_answer(h, a, error);
         if (r < 0)
                 return r;
@@ -118,8 +142,10 @@ static int begin_range(struct stream_http *h, struct flow *f, uint64_t want,
                        char error[static READ_ERROR_MAX]) {
         struct http_request q = { .method = HTTP_GET, .path = h->s.path, .first = f->position };
         struct http_answer a;
-        int r;
+        int r = h->source->kind == SOURCE_HDFS && !h->compared ? compare_hdfs(h, f->http, error) : 0;
 
+        if (r < 0)
+                return r;
         if (h->total != TASK_UNKNOWN && f->position >= h->total)
                 return 0;
         q.last =
@@ -239,6 +265,8 @@ static int on_check(struct stream *s, char error[static READ_ERROR_MAX]) {
         if (!h->compared || (h->first.entity == 0 && h->first.mtime_nsec == 0))
                 return 0;
         h->main.active = false;
+        if (h->source->kind == SOURCE_HDFS)
+                return compare_hdfs(h, h->main.http, error);
         r = http_ask(h->main.http, &q, &a, error);
         if (r == -ECANCELED)
                 return r;

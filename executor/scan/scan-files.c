@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listing files. What a pattern names is first a list of directories, each with the globs that its names have
- * to match; then one directory after the other is read, sorted and handed out. Invariant: the directories are
- * sorted as their paths with a slash behind, and no directory is read twice. */
+/* Listing files that this host sees. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -9,22 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "executor/scan/scan-parts.h"
+#include "executor/scan/scan-units.h"
 #include "executor/scan/time-pattern.h"
 
-#define DIRECTORIES_MAX 1000000u
-#define NAMES_MAX (256u << 20) /* bytes of one directory's names */
-
-/* One directory that is to be read; of several with the same path, each says what it wants. */
-struct unit {
-        char *directory;
-        char *name; /* NULL: every name */
-        bool glob;  /* name is a glob, not a name */
-};
-struct units {
-        struct unit *list;
-        size_t n, allocated;
-};
 /* Names of one directory: NUL-ended in text, one behind the other. */
 struct names {
         char *text;
@@ -33,12 +18,14 @@ struct names {
         size_t n;
 };
 
-static void units_done(struct units *u) {
-        for (size_t i = 0; i < u->n; i++) {
-                free(u->list[i].directory);
-                free(u->list[i].name);
-        }
-        free(u->list);
+/* What one pattern names. */
+struct place {
+        struct scan *scan;
+        struct units units;
+};
+
+static void place_done(struct place *p) {
+        units_done(&p->units);
 }
 
 static void names_done(struct names *n) {
@@ -48,40 +35,6 @@ static void names_done(struct names *n) {
 
 static int fail_errno(struct scan *s, const char *path) {
         return scan_fail(s, -errno, "%.1024s: %s", path, strerror(errno));
-}
-
-static int units_add(struct scan *s, struct units *u, const char *directory, size_t n, const char *name,
-                     bool glob) {
-        struct unit *unit;
-
-        if (u->n >= DIRECTORIES_MAX)
-                return scan_fail(s, -E2BIG, "%.200s: names more than %u directories; be more specific",
-                                 s->source->path_pattern, DIRECTORIES_MAX);
-        if (u->n == u->allocated) {
-                size_t bigger = u->allocated ? u->allocated * 2 : 64;
-                struct unit *list = reallocarray(u->list, bigger, sizeof(*list));
-
-                if (!list)
-                        return -ENOMEM;
-                u->list = list;
-                u->allocated = bigger;
-        }
-        while (n > 1 && directory[n - 1] == '/')
-                n--;
-        unit = u->list + u->n;
-        *unit = (struct unit){ .directory = strndup(directory, n),
-                               .name = name ? strdup(name) : NULL,
-                               .glob = glob };
-        u->n++;
-        return unit->directory && (unit->name || !name) ? 0 : -ENOMEM;
-}
-
-static char *path_of(const char *directory, const char *name) {
-        char *path;
-
-        return asprintf(&path, "%s%s%s", directory, directory[0] && !directory[1] ? "" : "/", name) < 0
-                       ? NULL
-                       : path;
 }
 
 /* ---- from a pattern to directories ---- */
@@ -133,7 +86,7 @@ static int add_matches(struct scan *s, struct units *u, const char *directory, c
                         continue;
                 }
                 any = true;
-                path = path_of(directory, e->d_name);
+                path = path_in(directory, e->d_name);
                 if (!path)
                         return -ENOMEM;
                 r = units_add(s, u, path, strlen(path), NULL, false);
@@ -159,12 +112,11 @@ static int glob_error(const char *path, int error) {
         return error != ENOENT && error != ENOTDIR;
 }
 
-static bool has_glob(const char *s) {
-        return strpbrk(s, "*?[\\") != NULL;
-}
-
 /* One word of the pattern. 1; 0: nothing is there. */
-static int add_word(struct scan *s, struct units *u, const char *path_word) {
+static int add_word(void *userdata, const char *path_word) {
+        struct place *p = userdata;
+        struct scan *s = p->scan;
+        struct units *u = &p->units;
         _cleanup_(globfree) glob_t found = { 0 };
         _cleanup_free_ char *word = strdup(path_word);
         bool slashes = false; /* behind it: no files are meant */
@@ -197,7 +149,7 @@ static int add_word(struct scan *s, struct units *u, const char *path_word) {
                 if (has_glob(slash + 1))
                         r = add_matches(s, u, directory, slash + 1, slashes);
                 else {
-                        path = path_of(directory, slash + 1);
+                        path = path_in(directory, slash + 1);
                         r = path ? add_path(s, u, path) : -ENOMEM;
                 }
                 if (r < 0)
@@ -205,21 +157,6 @@ static int add_word(struct scan *s, struct units *u, const char *path_word) {
                 any |= r;
         }
         return any;
-}
-
-/* Compares directories as if a slash stood behind them. */
-static int compare_directories(const char *a, const char *b) {
-        size_t n = strlen(a), m = strlen(b);
-        int r = memcmp(a, b, MIN(n, m));
-
-        if (r != 0 || n == m)
-                return r;
-        return n < m ? (b[n] == '/' ? -1 : '/' - (unsigned char)b[n])
-                     : (a[m] == '/' ? 1 : (unsigned char)a[m] - '/');
-}
-
-static int by_directory(const void *a, const void *b) {
-        return compare_directories(((const struct unit *)a)->directory, ((const struct unit *)b)->directory);
 }
 
 /* ---- markers ---- */
@@ -256,7 +193,7 @@ static int check_markers(struct scan *s, const struct units *u, char **ret_missi
                         if (r > 0)
                                 continue;
                         if (r == 0) {
-                                *ret_missing = path_of(u->list[i].directory, *m);
+                                *ret_missing = path_in(u->list[i].directory, *m);
                                 if (!*ret_missing)
                                         r = -ENOMEM;
                         }
@@ -309,17 +246,9 @@ static int names_sort(struct names *names) {
         return 0;
 }
 
-static bool unit_wants(const struct unit *units, size_t n, const char *name) {
-        for (size_t i = 0; i < n; i++)
-                if (!units[i].name ||
-                    (units[i].glob ? fnmatch(units[i].name, name, 0) == 0 : strcmp(units[i].name, name) == 0))
-                        return true;
-        return false;
-}
-
 /* Gone, or no regular file: nothing is said. */
 static int emit_file(struct scan *s, int dir_fd, const char *directory, const char *name) {
-        _cleanup_free_ char *path = path_of(directory, name);
+        _cleanup_free_ char *path = path_in(directory, name);
         struct scan_entry e;
         struct stat st;
 
@@ -341,7 +270,8 @@ static int emit_file(struct scan *s, int dir_fd, const char *directory, const ch
 }
 
 /* units: n of them, all of one directory. after: only names behind it. */
-static int list_directory(struct scan *s, const struct unit *units, size_t n, const char *after) {
+static int list_directory(void *userdata, const struct unit *units, size_t n, const char *after) {
+        struct scan *s = userdata;
         const char *directory = units->directory;
         _cleanup_closedir_ DIR *d = opendir(directory);
         _cleanup_(names_done) struct names names = { 0 };
@@ -355,7 +285,7 @@ static int list_directory(struct scan *s, const struct unit *units, size_t n, co
                 if (e->d_type != DT_REG && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
                         continue;
                 if ((after && strcmp(e->d_name, after) <= 0) || !scan_wants_name(s, e->d_name) ||
-                    !unit_wants(units, n, e->d_name))
+                    !units_want(units, n, e->d_name))
                         continue;
                 r = names_add(s, &names, directory, e->d_name);
                 if (r < 0)
@@ -369,39 +299,10 @@ static int list_directory(struct scan *s, const struct unit *units, size_t n, co
         return r;
 }
 
-static int list_units(struct scan *s, const struct units *u, const char *after) {
-        _cleanup_free_ char *directory = NULL;
-        const char *name = NULL;
-
-        if (after) {
-                const char *slash = strrchr(after, '/');
-
-                if (!slash)
-                        return scan_fail(s, -EINVAL, "%.200s: is no path to go on from", after);
-                directory = strndup(after, (size_t)MAX(slash - after, 1));
-                if (!directory)
-                        return -ENOMEM;
-                name = slash + 1;
-        }
-        for (size_t i = 0, n; i < u->n; i += n) {
-                int c = directory ? compare_directories(u->list[i].directory, directory) : 1, r;
-
-                for (n = 1; i + n < u->n && strcmp(u->list[i + n].directory, u->list[i].directory) == 0;)
-                        n++;
-                if (c < 0)
-                        continue;
-                r = list_directory(s, u->list + i, n, c == 0 ? name : NULL);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 int scan_files(struct scan *s, const char *pattern, const char *after, char **ret_missing) {
         const char *path = strncmp(pattern, "file://", 7) == 0 ? pattern + 7 : pattern;
         _cleanup_(words_free_p) char **words = NULL;
-        _cleanup_(units_done) struct units u = { 0 };
-        const char *missing = NULL;
+        _cleanup_(place_done) struct place p = { .scan = s };
         size_t n = 0;
         int r;
 
@@ -413,22 +314,13 @@ int scan_files(struct scan *s, const char *pattern, const char *after, char **re
         if (r < 0)
                 return r == -ENOMEM ? r
                                     : scan_fail(s, r, "%.200s: names too much: %s", pattern, strerror(-r));
-        /* *.{txt,csv}: one of the two will do. {us,eu}: both have to be there. */
-        for (size_t i = 0; i < n; i++) {
-                r = add_word(s, &u, words[i]);
-                if (r < 0)
-                        return r;
-                if (r == 0 && (!missing || !has_glob(words[i])))
-                        missing = words[i];
-        }
-        if (missing && (u.n == 0 || !has_glob(missing))) {
-                *ret_missing = strdup(missing);
-                return *ret_missing ? 0 : -ENOMEM;
-        }
-        qsort(u.list, u.n, sizeof(*u.list), by_directory);
-        r = check_markers(s, &u, ret_missing);
+        r = units_of_words(words, n, &p.units, add_word, &p, ret_missing);
+        if (r <= 0)
+                return r;
+        units_sort(&p.units);
+        r = check_markers(s, &p.units, ret_missing);
         if (r > 0) {
-                r = list_units(s, &u, after);
+                r = units_each(s, &p.units, after, list_directory, s);
                 return r < 0 ? r : 1;
         }
         return r;

@@ -27,6 +27,7 @@ typedef int (*scan_lister)(struct scan *s, const char *pattern, const char *afte
 
 int scan_files(struct scan *s, const char *pattern, const char *after, char **ret_missing);
 int scan_http(struct scan *s, const char *pattern, const char *after, char **ret_missing);
+int scan_hdfs(struct scan *s, const char *pattern, const char *after, char **ret_missing);
 int scan_s3(struct scan *s, const char *pattern, const char *after, char **ret_missing);
 
 /* Partitions of a topic, for ever: never 0. */

@@ -184,11 +184,9 @@ static int list_range(struct scan *s, scan_lister list, enum time_step step) {
 
 static int list_source(struct scan *s) {
         static const scan_lister listers[_SOURCE_KIND_MAX] = {
-                [SOURCE_FILES] = scan_files,
-                [SOURCE_COMMAND] = scan_files, /* the files that it is given */
+                [SOURCE_FILES] = scan_files, [SOURCE_COMMAND] = scan_files, /* the files that it is given */
 #ifdef HAVE_HTTP
-                [SOURCE_HTTP] = scan_http,
-                [SOURCE_S3] = scan_s3,
+                [SOURCE_HTTP] = scan_http,   [SOURCE_S3] = scan_s3,         [SOURCE_HDFS] = scan_hdfs,
 #endif
         };
         const struct input_source *source = s->source;

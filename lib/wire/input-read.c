@@ -290,7 +290,7 @@ static void settle_pattern(struct reader *r, struct input_source *s) {
                 return;
         }
         s->kind = input_source_kind(s->path_pattern, s->command);
-        if (s->kind == SOURCE_HTTP || s->kind == SOURCE_S3)
+        if (s->kind == SOURCE_HTTP || s->kind == SOURCE_S3 || s->kind == SOURCE_HDFS)
                 return;
         if (strncmp(s->path_pattern, scheme, strlen(scheme)) == 0)
                 memmove(s->path_pattern, s->path_pattern + strlen(scheme),
@@ -300,7 +300,7 @@ static void settle_pattern(struct reader *r, struct input_source *s) {
 }
 
 static void read_file_source(struct reader *r, json_t *input, uint64_t split, struct input_source *s) {
-        json_t *spec = take_object(r, input, "spec"), *s3, *command;
+        json_t *spec = take_object(r, input, "spec"), *s3, *hdfs, *command;
 
         take_text(r, input, "name", NAME_BYTES_MAX, &s->name);
         if (r->result == 0 && !spec)
@@ -323,6 +323,9 @@ static void read_file_source(struct reader *r, json_t *input, uint64_t split, st
         s3 = take_object(r, spec, "s3");
         take_text(r, s3, "endpoint", PATH_BYTES_MAX, &s->s3_endpoint);
         take_text(r, s3, "region", NAME_BYTES_MAX, &s->s3_region);
+        hdfs = take_object(r, spec, "hdfs");
+        take_text(r, hdfs, "endpoint", PATH_BYTES_MAX, &s->hdfs_endpoint);
+        take_text(r, hdfs, "user", NAME_BYTES_MAX, &s->hdfs_user);
         read_format(r, spec, s);
         read_range(r, spec, s);
         settle_pattern(r, s);

@@ -13,7 +13,7 @@
 
 const char *const source_kind_names[_SOURCE_KIND_MAX] = {
         [SOURCE_FILES] = "files",     [SOURCE_HTTP] = "http",   [SOURCE_S3] = "s3",
-        [SOURCE_COMMAND] = "command", [SOURCE_KAFKA] = "kafka",
+        [SOURCE_COMMAND] = "command", [SOURCE_KAFKA] = "kafka", [SOURCE_HDFS] = "hdfs",
 };
 const char *const record_format_names[_FORMAT_MAX] = {
         [FORMAT_TEXT] = "text",         [FORMAT_RAW] = "raw", [FORMAT_FIXED] = "fixed",
@@ -172,7 +172,9 @@ enum source_kind input_source_kind(const char *path_pattern, const char *command
                 return SOURCE_COMMAND;
         if (begins_with(path_pattern, "http://") || begins_with(path_pattern, "https://"))
                 return SOURCE_HTTP;
-        return begins_with(path_pattern, "s3://") ? SOURCE_S3 : SOURCE_FILES;
+        return begins_with(path_pattern, "s3://")     ? SOURCE_S3
+               : begins_with(path_pattern, "hdfs://") ? SOURCE_HDFS
+                                                      : SOURCE_FILES;
 }
 
 static bool ends(const char *path, size_t n, const char *with) {
@@ -221,6 +223,8 @@ struct input *input_free(struct input *i) {
                 free(s->name_pattern);
                 strings_free(s->success_markers);
                 free(s->command);
+                free(s->hdfs_endpoint);
+                free(s->hdfs_user);
                 free(s->s3_endpoint);
                 free(s->s3_region);
                 free(s->topic);

@@ -15,6 +15,7 @@
 #define INPUT_SOURCE_BYTES_MAX (48u << 10) /* of the text with one source that is added */
 #define INPUT_WEIGHT_MAX 1000000u          /* of a source */
 #define INPUT_TEXT_MAX (4u << 20)          /* bytes of the file */
+#define INPUT_ENDPOINTS_MAX 8u             /* namenodes of hdfs.endpoint */
 #define INPUT_RECORD_MAX (1u << 30)        /* upper bound of maxRecord */
 
 enum source_kind {
@@ -23,6 +24,7 @@ enum source_kind {
         SOURCE_S3,      /* s3://bucket/key pattern */
         SOURCE_COMMAND, /* the standard output of a command: one task, or one for each file of pathPattern */
         SOURCE_KAFKA,
+        SOURCE_HDFS, /* hdfs://host/path pattern, by WebHDFS */
         _SOURCE_KIND_MAX,
         _SOURCE_KIND_INVALID = -22
 };
@@ -84,8 +86,8 @@ enum kafka_message_type {
 };
 
 /* The configuration's words, by value. X_to_string(): NULL outside the enum; X_from_string(): -EINVAL for
- * another word or NULL. Kinds and formats are named for people: "files", "http", "s3", "command", "kafka";
- * "text", "raw", ... */
+ * another word or NULL. Kinds and formats are named for people: "files", "http", "s3", "hdfs", "command",
+ * "kafka"; "text", "raw", ... */
 extern const char *const source_kind_names[_SOURCE_KIND_MAX];
 extern const char *const record_format_names[_FORMAT_MAX];
 extern const char *const compression_names[_COMPRESSION_MAX];
@@ -133,7 +135,7 @@ struct input_source {
         enum source_kind kind;
         enum record_format format;
         enum compression compression;
-        /* files, http, s3, command with files */
+        /* files, http, s3, hdfs, command with files */
         char *path_pattern; /* may hold {{YYYY}} {{MM}} {{DD}} {{HH}}; of files an absolute path (file:// is
                              * taken off); NULL: a command without files, Kafka */
         char *name_pattern;
@@ -148,8 +150,9 @@ struct input_source {
         uint64_t split;       /* target size of a task in bytes; 0: a file is one task */
         char *command; /* COMMAND: run by bash -c with PRIMUS_FILE (when there is a pattern) and PRIMUS_SEED
                         */
-        char *s3_endpoint, *s3_region; /* NULL: AWS's own; keys come from the usual AWS_* variables */
-        uint32_t weight;               /* > 0: takes turns with others in this proportion; 0: none */
+        char *hdfs_endpoint, *hdfs_user; /* NULL: see executor/read/hdfs.h */
+        char *s3_endpoint, *s3_region;   /* NULL: AWS's own; keys come from the usual AWS_* variables */
+        uint32_t weight;                 /* > 0: takes turns with others in this proportion; 0: none */
         /* Kafka */
         char *topic, *group;
         char **config; /* NULL-ended NAME=VALUE of librdkafka, Java-only names left out; never NULL */

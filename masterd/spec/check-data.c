@@ -114,6 +114,14 @@ static int check_kind(struct reader *r, const struct input_spec *in, size_t i) {
             (in->s3_endpoint || in->s3_region))
                 return report_at(r, place_in_input(i, "s3"),
                                  "is for a pathPattern that begins with s3:// or gs://");
+        if (input_source_kind(in->path_pattern, in->command) != SOURCE_HDFS &&
+            (in->hdfs_endpoint || in->hdfs_user))
+                return report_at(r, place_in_input(i, "hdfs"),
+                                 "is for a pathPattern that begins with hdfs://");
+        if (!in->hdfs_endpoint && in->path_pattern &&
+            strncmp(in->path_pattern, "hdfs:///", strlen("hdfs:///")) == 0)
+                return report_at(r, place_in_input(i, "pathPattern"),
+                                 "names no namenode: write hdfs://NAMENODE/PATH, or say hdfs.endpoint");
         return 0;
 }
 

@@ -37,6 +37,13 @@ static const struct key s3_keys[] = {
 };
 static const struct schema s3_schema = SCHEMA(s3_keys);
 
+static const struct key hdfs_source_keys[] = {
+        { "endpoint", KEY_TEXT, AT(input_spec, hdfs_endpoint), RANGE(1, SPEC_PATH_MAX),
+          .valid = valid_endpoints },
+        { "user", KEY_TEXT, AT(input_spec, hdfs_user), RANGE(1, 64), .valid = valid_label },
+};
+static const struct schema hdfs_source_schema = SCHEMA(hdfs_source_keys);
+
 static const struct key time_range_keys[] = {
         { "from", KEY_TIME, AT(input_spec, from), .required = true,
           .hint = "the first day or hour, such as \"2026-01-31\" or \"2026-01-31T05\"" },
@@ -87,6 +94,7 @@ static const struct key file_source_keys[] = {
         { "split", KEY_SIZE, AT(input_spec, split), RANGE(0, SPEC_SPLIT_MAX), .preset = UINT64_MAX },
         { "weight", KEY_U32, AT(input_spec, weight), RANGE(0, INPUT_WEIGHT_MAX) },
         { "s3", KEY_MESSAGE, .offset = 0, .message = &s3_schema },
+        { "hdfs", KEY_MESSAGE, .offset = 0, .message = &hdfs_source_schema },
 };
 static const struct schema file_source_schema = SCHEMA(file_source_keys);
 

@@ -215,6 +215,7 @@ struct input_spec {
         uint32_t weight;           /* all sources of a job have one, or none has */
         uint32_t rewind_skip;
         char *s3_endpoint, *s3_region; /* or NULL */
+        char *hdfs_endpoint, *hdfs_user;
 };
 
 /* An entry of kafkaConfig.topics. */

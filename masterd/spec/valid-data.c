@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/wire/input.h"
+#include "masterd/spec/spec.h"
 #include "masterd/spec/valid.h"
 
 static const char *const date_parts[] = { "{{YYYY}}", "{{MM}}", "{{DD}}", "{{HH}}" };
@@ -52,6 +54,12 @@ bool valid_data_path(const char *s, const char **ret_why) {
                 return rule(s[7] == '/', "must be an absolute path behind file://, as in file:///data",
                             ret_why) &&
                        dates_good(s, ret_why);
+        if (begins_with(s, "hdfs://"))
+                return rule(strchr(host, '/') && !has_blank(s),
+                            "must be hdfs://NAMENODE/PATH, without blanks", ret_why) &&
+                       rule(!memchr(host, '@', strcspn(host, "/")), "must not have a user: say hdfs.user",
+                            ret_why) &&
+                       dates_good(s, ret_why);
         if (http || s3) {
                 size_t n = strcspn(host, "/");
                 return rule(n > 0 && !has_blank(s),
@@ -67,8 +75,8 @@ bool valid_data_path(const char *s, const char **ret_why) {
                        dates_good(s, ret_why);
         }
         return rule(*s == '/' || !scheme,
-                    "must be an absolute path, or begin with file://, http://, https://, s3:// or gs://; for "
-                    "other storage use commandInput",
+                    "must be an absolute path, or begin with file://, http://, https://, s3://, gs:// or "
+                    "hdfs://; for other storage use commandInput",
                     ret_why) &&
                rule(*s == '/', "must be an absolute path, which every host has, or a URL", ret_why) &&
                dates_good(s, ret_why);
@@ -89,6 +97,27 @@ bool valid_endpoint(const char *s, const char **ret_why) {
                     "must be the server's URL, such as https://s3.example.org", ret_why) &&
                rule(!has_blank(s) && !strchr(s, '@'), "must be a URL without user, password and blanks",
                     ret_why);
+}
+
+bool valid_endpoints(const char *s, const char **ret_why) {
+        static const char why[] =
+                "must be the URL of the namenode, such as http://nn1:9870, or several (at most 8) "
+                "with commas between them, without blanks";
+        char one[SPEC_PATH_MAX + 1];
+        unsigned n = 0;
+
+        do {
+                size_t size = strcspn(s, ",");
+
+                if (n++ == INPUT_ENDPOINTS_MAX || size >= sizeof(one))
+                        return rule(false, why, ret_why);
+                memcpy(one, s, size);
+                one[size] = 0;
+                if (!valid_endpoint(one, ret_why))
+                        return rule(false, why, ret_why);
+                s += size;
+        } while (*s++);
+        return true;
 }
 
 bool valid_topic(const char *s, const char **ret_why) {

@@ -32,6 +32,7 @@ bool valid_begin(const char *s, const char **ret_why);
 bool valid_data_path(const char *s, const char **ret_why);    /* pathPattern */
 bool valid_name_pattern(const char *s, const char **ret_why); /* namePattern */
 bool valid_marker(const char *s, const char **ret_why);       /* successMarkerPatterns[] */
+bool valid_endpoints(const char *s, const char **ret_why);    /* hdfs.endpoint */
 bool valid_endpoint(const char *s, const char **ret_why);     /* s3.endpoint */
 bool valid_topic(const char *s, const char **ret_why);
 bool valid_property(const char *s, const char **ret_why); /* a NAME of a topic's config */

@@ -94,6 +94,22 @@ def test_s3(cluster, server, out, scheme):
     assert "403 Forbidden: SignatureDoesNotMatch" in cluster.primusctl("events", str(wrong))
 
 
+def test_hdfs(cluster, server, out):
+    """By WebHDFS, as the job's user, or as who he says he is."""
+    spec = {"pathPattern": "hdfs://cluster/data/{{YYYY}}{{MM}}{{DD}}{{HH}}/part-*", "successMarkerPatterns": ["_SUCCESS"],
+            "timeRange": {"from": "2026-11-20T05", "to": "2026-11-20T05"},
+            "hdfs": {"endpoint": f"http://{server}/standby,http://{server}"}, "split": "500", "textInput": {}}
+    private = {"pathPattern": "hdfs://cluster/private", "hdfs": {"endpoint": f"http://{server}", "user": "mlops"}, "textInput": {}}
+    env = {"OUT": "/shared/sources-out"}
+    number = cluster.submit(job([{"name": "hours", "spec": spec}, {"name": "private", "spec": private}], env=env))
+    assert cluster.wait_job(number) == 0, cluster.primusctl("events", str(number))
+    assert got(out) == sorted(lines(100) * 5 + lines(1))
+    del private["hdfs"]["user"]
+    wrong = cluster.submit(job([{"name": "private", "spec": private}], env=env))
+    assert cluster.wait_job(wrong) == 1
+    assert "403 Forbidden: AccessControlException: Permission denied: user=ml, access=READ" in cluster.primusctl("events", str(wrong))
+
+
 def test_hours(cluster, shared_dir, out):
     """Hours come one after the other, and are waited for; the last two are not there when the job begins."""
     top = shared_dir / "sources-hours"

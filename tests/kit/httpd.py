@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTP server with faults, and an S3 that checks signatures; for the tests of sources.
+"""An HTTP server with faults, an S3 that checks signatures, and a WebHDFS; for the tests of sources.
 
     httpd.py [--bind ADDRESS] [--tls CERTIFICATE KEY]      prints its port, and serves until its standard input ends
 
@@ -23,6 +23,9 @@
 /bucket/... is S3, path style: keys data/2026112005/part-{0..4} (100 lines each), data/2026112005/_SUCCESS,
 data/other/x y+z&, single (3 lines), many/00000 ... many/02499 (1 line each); a page has 1000 keys. Requests
 signed with key AKIDTEST, secret "s3/secret+key", region eu-test-1, and the session token, if there is one, "token/1=".
+/webhdfs/v1/... is WebHDFS, as Hadoop's documents have it, with the same files: a page has 1000 names, bytes come from a "datanode",
+of which every other answer for a file called cut breaks off; /private is the user mlops's; /changes has another time with every request.
+/standby/webhdfs/v1/... is a namenode that is not the active one.
 """
 import argparse
 import collections
@@ -30,6 +33,7 @@ import hashlib
 import hmac
 import html
 import http.server
+import json
 import re
 import socket
 import ssl
@@ -38,6 +42,7 @@ import sys
 import threading
 import time
 import urllib.parse
+import zlib
 
 COUNTS = collections.Counter()
 LOCK = threading.Lock()
@@ -52,6 +57,8 @@ def lines(n):
 OBJECTS = {f"data/2026112005/part-{i}": lines(100) for i in range(5)}
 OBJECTS |= {"data/2026112005/_SUCCESS": b"", "data/2026112005/deep/x": b"x\n", "data/other/x y+z&ä": lines(7), "single": lines(3)}
 OBJECTS |= {f"many/{i:05d}": lines(1) for i in range(2500)}
+FILES = {f"/{key}": data for key, data in OBJECTS.items()}  # of HDFS
+FILES |= {"/private/one": lines(1), "/changes": lines(10), "/cut": lines(20000), "/data/hidden/_x": lines(1), "/data/hidden/.y": lines(1), "/empty/none": b""}
 
 
 def digest(key, text):
@@ -92,6 +99,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             count = COUNTS[path]
         if path.startswith("/count/"):
             return self.plain(200, str(COUNTS[path[6:]]), body)
+        if "/webhdfs/v1/" in path or path.startswith("/datanode/"):
+            return self.hdfs(path, body, count)
         if path.startswith("/bucket"):
             return self.s3(body)
         match = re.fullmatch(r"/([a-z0-9]+)/lines-([0-9]+)(\.gz)?", path)
@@ -219,6 +228,60 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if more:
             xml.append(f"<NextContinuationToken>behind {page[-1]}</NextContinuationToken>")
         return self.plain(200, "".join(xml) + "</ListBucketResult>", body)
+
+
+    # ---- WebHDFS
+
+    def remote_exception(self, status, exception, message, body):
+        return self.plain(status, json.dumps({"RemoteException": {"exception": exception, "javaClassName": f"org.apache.hadoop.x.{exception}",
+                                                                  "message": message + "\n\tat org.apache.hadoop.x"}}), body)
+
+    def hdfs_status(self, path, suffix, count):
+        """None: there is no such thing."""
+        data = FILES.get(path)
+        if data is None and not any(name.startswith(path.rstrip("/") + "/") for name in FILES):
+            return None
+        msec = 1795669200000 + (count if path == "/changes" else 0)
+        return {"accessTime": msec, "blockSize": 134217728 if data is not None else 0, "childrenNum": 0, "fileId": 16386 + zlib.crc32(path.encode()),
+                "group": "ml", "length": len(data or b""), "modificationTime": msec, "owner": "ml", "pathSuffix": suffix, "permission": "644",
+                "replication": 3 if data is not None else 0, "storagePolicy": 0, "type": "FILE" if data is not None else "DIRECTORY"}
+
+    def hdfs(self, path, body, count):
+        q = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query, keep_blank_values=True))
+        name = urllib.parse.unquote(path.split("/webhdfs/v1")[-1].removeprefix("/datanode"))
+        if path.startswith("/standby/"):
+            return self.remote_exception(403, "StandbyException", "Operation category READ is not supported in state standby", body)
+        if name.startswith("/private") and q.get("user.name") != "mlops":
+            return self.remote_exception(403, "AccessControlException", f"Permission denied: user={q.get('user.name')}, access=READ", body)
+        status = self.hdfs_status(name, "", count)
+        if status is None:
+            return self.remote_exception(404, "FileNotFoundException", f"File does not exist: {name}", body)
+        if path.startswith("/datanode/"):
+            part = FILES[name][int(q["offset"]):][:int(q.get("length", "999999999"))]
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(part)))
+            self.end_headers()
+            if name.endswith("/cut") and count % 2 == 1:
+                self.wfile.write(part[:len(part) // 2])
+                return self.break_off()
+            return self.wfile.write(part)
+        if q.get("op") == "GETFILESTATUS":
+            return self.plain(200, json.dumps({"FileStatus": status}), body)
+        if q.get("op") == "LISTSTATUS_BATCH":
+            below = name.rstrip("/") + "/"
+            names = sorted({n[len(below):].split("/")[0] for n in FILES if n.startswith(below)}, key=str.encode)
+            names = [n for n in names if n.encode() > q.get("startAfter", "").encode()]
+            page = [self.hdfs_status(below + n, n, count) for n in names[:1000]]
+            return self.plain(200, json.dumps({"DirectoryListing": {"partialListing": {"FileStatuses": {"FileStatus": page}},
+                                                                    "remainingEntries": max(0, len(names) - 1000)}}), body)
+        if q.get("op") != "OPEN" or status["type"] != "FILE":
+            return self.remote_exception(400, "IllegalArgumentException", "Invalid value for webhdfs parameter", body)
+        if int(q.get("offset", 0)) > len(FILES[name]):
+            return self.remote_exception(403, "IOException", f"Offset={q['offset']} out of the range", body)
+        host = self.headers["Host"]
+        query = urllib.parse.urlencode({"op": "OPEN", "user.name": q["user.name"], "offset": q.get("offset", "0"),
+                                        **({"length": q["length"]} if "length" in q else {})})
+        return self.plain(307, "", body, Location=f"http://{host}/datanode{urllib.parse.quote(name)}?{query}")
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -504,15 +504,176 @@ static void test_s3_read(void **state) {
         one_close(&o);
 }
 
+/* ---- HDFS ---- */
+
+static struct input_source hadoop(char *endpoint, size_t size, const char *pattern) {
+        snprintf(endpoint, size, "http://127.0.0.1:%u/", plain.port);
+        return (struct input_source){ .kind = SOURCE_HDFS,
+                                      .hdfs_endpoint = endpoint,
+                                      .hdfs_user = (char *)"ml ops",
+                                      .path_pattern = (char *)pattern };
+}
+
+static void check_hdfs(const char *pattern, const char *after, const char *expected) {
+        _cleanup_free_ char *error = NULL;
+        struct collected c;
+        char endpoint[64];
+        struct input_source source = hadoop(endpoint, sizeof(endpoint), pattern);
+        int r = list(&c, &source, after, &error);
+
+        if (r < 0)
+                snprintf(c.got, sizeof(c.got), "%s", error ? error : "?");
+        if (r < 0 ? !strstr(c.got, expected) : strcmp(c.got, expected) != 0)
+                fail_msg("%s: %s", pattern, c.got);
+}
+
+static void test_hdfs_list(void **state) {
+        static const struct {
+                const char *pattern, *after, *expected;
+        } table[] = {
+                { "hdfs://nn/single", NULL, "single=42" },
+                { "hdfs:///single", NULL, "single=42" },
+                { "hdfs://nn/data/2026112005", NULL,
+                  "part-0=1400 part-1=1400 part-2=1400 part-3=1400 part-4=1400" },
+                { "hdfs://nn/data/2026112005/", "hdfs://nn/data/2026112005/part-2",
+                  "part-3=1400 part-4=1400" },
+                { "hdfs://nn/data/*/part-[13]", NULL, "part-1=1400 part-3=1400" },
+                { "hdfs://nn/data/202611*/*", NULL,
+                  "part-0=1400 part-1=1400 part-2=1400 part-3=1400 part-4=1400 x=2" },
+                { "hdfs://nn/d*/o*r/", NULL, "x y+z&ä=98" },
+                { "hdfs://nn/{single,data/2026112005/part-{3..4}}", NULL,
+                  "single=42 part-3=1400 part-4=1400" },
+                { "hdfs://nn/{single,data/2026112005/part-{3..4}}", "hdfs://nn/single",
+                  "part-3=1400 part-4=1400" },
+                { "hdfs://nn/data/hidden", NULL, "" },
+                { "hdfs://nn/empty", NULL, "none=0" },
+                { "hdfs://nn/nothing", NULL, "hdfs://nn/nothing: No such file or directory" },
+                { "hdfs://nn/single/", NULL, "No such file or directory" },
+                { "hdfs://nn/no*thing/x", NULL, "hdfs://nn/no*thing/x: nothing matches it" },
+                { "hdfs://n*/x", NULL, "only PATH may be a pattern" },
+                { "hdfs://nn/private/one", NULL,
+                  "403 Forbidden: AccessControlException: Permission denied: user=ml ops, access=READ" },
+        };
+        char *markers[] = { (char *)"_SUCCESS", NULL }, *absent[] = { (char *)"_DONE", NULL };
+        _cleanup_free_ char *error = NULL;
+        struct input_source source;
+        struct collected c;
+        char endpoint[64];
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++)
+                check_hdfs(table[i].pattern, table[i].after, table[i].expected);
+        /* Pages. */
+        source = hadoop(endpoint, sizeof(endpoint), "hdfs://nn/many");
+        assert_int_equal(list(&c, &source, NULL, &error), 0);
+        assert_int_equal(c.n, 2500);
+        assert_int_equal(c.bytes, 2500 * LINE);
+        assert_string_equal(c.last, "hdfs://nn/many/02499");
+        assert_int_equal(list(&c, &source, "hdfs://nn/many/01499", &error), 0);
+        assert_int_equal(c.n, 1000);
+        /* Markers, and hours. */
+        source = hadoop(endpoint, sizeof(endpoint), "hdfs://nn/data/{{YYYY}}{{MM}}{{DD}}{{HH}}");
+        source.has_range = true;
+        source.from = source.to = (struct time_point){ 2026, 11, 20, 5 };
+        source.success_markers = markers;
+        assert_int_equal(list(&c, &source, NULL, &error), 0);
+        assert_int_equal(c.n, 5);
+        source.success_markers = absent;
+        assert_int_equal(list(&c, &source, NULL, &error), -ECANCELED);
+        assert_string_equal(c.last, "hdfs://nn/data/2026112005/_DONE");
+        source.from = source.to = (struct time_point){ 2026, 11, 20, 6 };
+        assert_int_equal(list(&c, &source, NULL, &error), -ECANCELED);
+        assert_string_equal(c.last, "hdfs://nn/data/2026112006");
+}
+
+/* Of several namenodes the active one is found, whichever that is. */
+static void test_hdfs_namenodes(void **state) {
+        _cleanup_free_ char *error = NULL;
+        char endpoint[160];
+        struct input_source source = hadoop(endpoint, sizeof(endpoint), "hdfs://cluster/single");
+        struct collected c;
+
+        snprintf(endpoint, sizeof(endpoint),
+                 "http://127.0.0.1:%u/standby,http://127.0.0.1:1,http://127.0.0.1:%u", plain.port,
+                 plain.port);
+        assert_int_equal(list(&c, &source, NULL, &error), 0);
+        assert_string_equal(c.got, "single=42");
+        snprintf(endpoint, sizeof(endpoint), "http://127.0.0.1:%u/standby", plain.port);
+        assert_true(list(&c, &source, NULL, &error) < 0);
+        assert_non_null(strstr(error, "403 Forbidden: StandbyException: Operation category READ is not "
+                                      "supported in state standby (tried 5 times)"));
+}
+
+static void hdfs_open(struct one *o, char *endpoint, size_t endpoint_size, const char *path, uint64_t size) {
+        one_open(o, "plain", 1, 0, TASK_TO_END);
+        one_close(o);
+        o->source = hadoop(endpoint, endpoint_size, "");
+        strcpy(o->path, path);
+        o->task.size = size;
+        assert_int_equal(stream_open_http(&o->request, &o->stream, o->error), 0);
+}
+
+static void test_hdfs_read(void **state) {
+        char endpoint[64];
+        uint8_t buf[100];
+        struct one o;
+
+        hdfs_open(&o, endpoint, sizeof(endpoint), "hdfs://nn/data/2026112005/part-3", 1400);
+        assert_int_equal(o.stream->ops->seek(o.stream, 700, o.error), 0);
+        assert_int_equal(read_lines(&o, 700, UINT64_MAX), 700);
+        assert_int_equal(o.stream->ops->read_at(o.stream, buf, 5, 14, o.error), 5);
+        assert_memory_equal(buf, "line ", 5);
+        assert_int_equal(o.stream->ops->check(o.stream, o.error), 0);
+        one_close(&o);
+        hdfs_open(&o, endpoint, sizeof(endpoint), "hdfs://nn/data/other/x y+z&ä", 7 * LINE);
+        assert_int_equal(read_lines(&o, 0, UINT64_MAX), 7 * LINE);
+        one_close(&o);
+        hdfs_open(&o, endpoint, sizeof(endpoint), "hdfs://nn/empty/none", 0);
+        assert_int_equal(read_lines(&o, 0, UINT64_MAX), 0);
+        one_close(&o);
+        /* A part of it, of which half breaks off again and again. */
+        hdfs_open(&o, endpoint, sizeof(endpoint), "hdfs://nn/cut", 20000 * LINE);
+        o.task.start = o.task.offset = 1000 * LINE;
+        o.task.end = 9000 * LINE;
+        one_close(&o);
+        assert_int_equal(stream_open_http(&o.request, &o.stream, o.error), 0);
+        assert_int_equal(o.stream->ops->seek(o.stream, 1000 * LINE, o.error), 0);
+        assert_int_equal(read_lines(&o, 1000 * LINE, UINT64_MAX), 19000 * LINE);
+        one_close(&o);
+}
+
+static void test_hdfs_changes(void **state) {
+        char endpoint[64];
+        struct one o;
+
+        hdfs_open(&o, endpoint, sizeof(endpoint), "hdfs://nn/changes", 9 * LINE);
+        assert_int_equal(read_lines(&o, 0, UINT64_MAX), -ESTALE);
+        assert_non_null(strstr(o.error, "changed since it was scanned"));
+        one_close(&o);
+        hdfs_open(&o, endpoint, sizeof(endpoint), "hdfs://nn/changes", 10 * LINE);
+        assert_int_equal(read_lines(&o, 0, UINT64_MAX), 10 * LINE);
+        assert_int_equal(o.stream->ops->check(o.stream, o.error), -ESTALE);
+        assert_non_null(strstr(o.error, "changed while it was read"));
+        one_close(&o);
+        hdfs_open(&o, endpoint, sizeof(endpoint), "hdfs://nn/gone", 10 * LINE);
+        assert_int_equal(read_lines(&o, 0, UINT64_MAX), -ENOENT);
+        assert_non_null(strstr(o.error, "404 Not Found: FileNotFoundException: File does not exist: /gone"));
+        one_close(&o);
+        hdfs_open(&o, endpoint, sizeof(endpoint), "hdfs://nn/data", 10 * LINE);
+        assert_int_equal(read_lines(&o, 0, UINT64_MAX), -EPROTO);
+        one_close(&o);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_whole),   cmocka_unit_test(test_faults),
-                cmocka_unit_test(test_gone),    cmocka_unit_test(test_down),
-                cmocka_unit_test(test_ranges),  cmocka_unit_test(test_changes),
-                cmocka_unit_test(test_cancel),  cmocka_unit_test(test_tls),
-                cmocka_unit_test(test_list),    cmocka_unit_test(test_wait),
-                cmocka_unit_test(test_s3_list), cmocka_unit_test(test_s3_keys),
-                cmocka_unit_test(test_s3_read),
+                cmocka_unit_test(test_whole),          cmocka_unit_test(test_faults),
+                cmocka_unit_test(test_gone),           cmocka_unit_test(test_down),
+                cmocka_unit_test(test_ranges),         cmocka_unit_test(test_changes),
+                cmocka_unit_test(test_cancel),         cmocka_unit_test(test_tls),
+                cmocka_unit_test(test_list),           cmocka_unit_test(test_wait),
+                cmocka_unit_test(test_s3_list),        cmocka_unit_test(test_s3_keys),
+                cmocka_unit_test(test_s3_read),        cmocka_unit_test(test_hdfs_list),
+                cmocka_unit_test(test_hdfs_namenodes), cmocka_unit_test(test_hdfs_read),
+                cmocka_unit_test(test_hdfs_changes),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);

@@ -11,7 +11,7 @@
 
 #include "lib/base/cleanup.h"
 
-#define TEXTS_MAX 12
+#define TEXTS_MAX 14
 
 static const struct {
         bool (*valid)(const char *s, const char **ret_why);
@@ -37,15 +37,20 @@ static const struct {
           { "2026-01-31T08:00:00Z", "2026-01-31T09:00:00+01:00" },
           { "", "soon", "2026-02-31T08:00:00Z", "2026-01-31T08:00:00" } },
         { valid_data_path,
-          { "/data/*", "file:///data", "https://h/x", "s3://bucket/key", "gs://bucket/key",
+          { "/data/*", "file:///data", "https://h/x", "s3://bucket/key", "gs://bucket/key", "hdfs://h:8020/x",
             "/d/{{YYYY}}/{{MM}}" },
           { "data", "file://data", "https:///x", "https://u:p@h/x", "https://h/a b", "s3://bucket",
-            "gs://bucket", "gs:///key", "hdfs://h/x", "/d/{{WEEK}}" } },
+            "gs://bucket", "gs:///key", "hdfs://h", "hdfs://u@h/x", "hdfs://h/a b", "ftp://h/x",
+            "/d/{{WEEK}}" } },
         { valid_name_pattern, { "*", "part-{{HH}}*" }, { "a/b", "{{x}}" } },
         { valid_marker, { "_SUCCESS", "/a/{{DD}}/_SUCCESS" }, { "", "{{" } },
         { valid_endpoint,
           { "http://h", "https://s3.example.org" },
           { "h", "http://", "https://u@h", "http://a b" } },
+        { valid_endpoints,
+          { "http://h", "http://a:9870,https://b" },
+          { "", ",", "h", "http://a,b", "http://a, http://b",
+            "http://a,http://a,http://a,http://a,http://a,http://a,http://a,http://a,http://a" } },
         { valid_topic, { "t", "a.b-c_9" }, { ".", "..", "a/b", "é" } },
         { valid_property, { "bootstrap.servers" }, { "", "a=b", "a b" } },
 };
