@@ -179,7 +179,7 @@ void hdfs_error(const char *json, size_t size, char buf[static HDFS_ERROR_MAX]) 
                    *message = json_string_value(json_object_get(exception, "message"));
         char text[HDFS_ERROR_MAX];
 
-        snprintf(text, sizeof(text), "%.64s%s%.180s", name ?: "", name && message ? ": " : "", message ?: "");
+        snprintf(text, sizeof(text), "%.40s%s%.80s", name ?: "", name && message ? ": " : "", message ?: "");
         /* A stack trace may follow. */
         text[strcspn(text, "\r\n")] = 0;
         (void)utf8_clean(text, strlen(text), buf, HDFS_ERROR_MAX);

@@ -12,7 +12,7 @@
 
 #define HDFS_SCHEME "hdfs://"
 #define HDFS_PORT 9870u /* of a namenode's HTTP; the port in an hdfs:// address is that of its RPC */
-#define HDFS_ERROR_MAX 256u
+#define HDFS_ERROR_MAX 128u
 
 /* Namenodes that the source names, at least 1: which of them is active is found by asking. */
 unsigned hdfs_endpoints(const struct input_source *source);
