@@ -177,6 +177,10 @@ uint64_t primus_waited_usec(const struct primus *p);
 /* Why the last call failed, in one line; "" when none has. p NULL: of primus_open() in this thread. */
 const char *primus_error(const struct primus *p);
 
+/* The checksum that a TFRecord has of its length and of its data, for who writes some: CRC-32C, masked as
+ * TensorFlow does it. Needs no handle. */
+uint32_t primus_tfrecord_checksum(const void *data, size_t size);
+
 /* How far the trainer is: a number that rises, such as its step. Needs no data and no handle; any thread and
  * any process of the executor may call it, as often as it likes (some 50 ns, no system call). `primusctl top`
  * shows steps per second, and health tells by it who hangs or lags. With a watchdog of the role

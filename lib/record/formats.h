@@ -5,6 +5,8 @@
 
 #include "lib/record/record.h"
 
+/* CRC-32C with TensorFlow's mask. */
+uint32_t tfrecord_checksum(const void *data, size_t size);
 int tfrecord_next(const uint8_t *buf, size_t size, bool last, struct record *ret, const char **ret_why);
 int tfrecord_sync(const uint8_t *buf, size_t size, bool last, size_t *ret);
 

@@ -9,15 +9,15 @@
 #define FOOTER 4u
 
 /* TensorFlow's mask: a checksum of data that holds checksums is a weak one. */
-static uint32_t masked(const uint8_t *p, size_t size) {
-        uint32_t crc = crc32c(0, p, size);
+uint32_t tfrecord_checksum(const void *data, size_t size) {
+        uint32_t crc = crc32c(0, data, size);
 
         return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
 static bool header_valid(const uint8_t *p, uint64_t *ret_length) {
         *ret_length = load_le64(p);
-        return *ret_length <= RECORD_LENGTH_MAX && masked(p, 8) == load_le32(p + 8);
+        return *ret_length <= RECORD_LENGTH_MAX && tfrecord_checksum(p, 8) == load_le32(p + 8);
 }
 
 int tfrecord_next(const uint8_t *buf, size_t size, bool last, struct record *ret, const char **ret_why) {
@@ -29,7 +29,7 @@ int tfrecord_next(const uint8_t *buf, size_t size, bool last, struct record *ret
                 *ret_why = "truncated: the data ends within the header of a TFRecord";
                 return -EBADMSG;
         }
-        if (masked(buf, 8) != load_le32(buf + 8)) {
+        if (tfrecord_checksum(buf, 8) != load_le32(buf + 8)) {
                 *ret_why = "corrupt TFRecord: the checksum of its length is wrong";
                 return -EBADMSG;
         }
@@ -44,7 +44,7 @@ int tfrecord_next(const uint8_t *buf, size_t size, bool last, struct record *ret
                 *ret_why = "truncated: the data ends within a TFRecord";
                 return -EBADMSG;
         }
-        if (masked(buf + HEADER, (size_t)length) != load_le32(buf + HEADER + length)) {
+        if (tfrecord_checksum(buf + HEADER, (size_t)length) != load_le32(buf + HEADER + length)) {
                 *ret_why = "corrupt TFRecord: the checksum of its data is wrong";
                 return -EBADMSG;
         }
@@ -66,7 +66,7 @@ static int begins_record(const uint8_t *buf, size_t size, bool last) {
         rest = size - HEADER;
         if (rest < length + FOOTER)
                 return last ? 0 : -EAGAIN;
-        if (masked(buf + HEADER, (size_t)length) != load_le32(buf + HEADER + length))
+        if (tfrecord_checksum(buf + HEADER, (size_t)length) != load_le32(buf + HEADER + length))
                 return 0;
         rest -= (size_t)length + FOOTER;
         if (last && rest == 0)

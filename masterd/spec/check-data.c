@@ -48,6 +48,41 @@ static int complete_gs(struct input_spec *in) {
         return in->s3_endpoint && in->s3_region ? 0 : -ENOMEM;
 }
 
+/* As the user would write it; what may hold anything is in single quotes. */
+static int append_quoted(FILE *f, const char *text) {
+        fputs(" '", f);
+        for (; *text; text++)
+                if (*text == '\'')
+                        fputs("'\\''", f);
+                else
+                        fputc(*text, f);
+        return fputs("'", f);
+}
+
+/* A reader of the user's is a command that runs it. What it does not go with stays, for check_kind(). */
+static int complete_reader(struct input_spec *in) {
+        char *command = NULL;
+        size_t size;
+        FILE *f;
+
+        if (!in->reader || in->command || in->format == FORMAT_TAR)
+                return 0;
+        f = open_memstream(&command, &size);
+        if (!f)
+                return -ENOMEM;
+        fprintf(f, "exec python3 -m primus.reader --format %s %s", record_format_names[in->format],
+                in->reader);
+        for (char **p = in->reader_params; p && *p; p++)
+                append_quoted(f, *p);
+        if (fclose(f) != 0) {
+                free(command);
+                return -ENOMEM;
+        }
+        in->command = command;
+        free(TAKE_PTR(in->reader));
+        return 0;
+}
+
 int complete_data(struct job_spec *s) {
         if (s->input_ack == _ACK_MODE_MAX)
                 s->input_ack = s->input_mode == DELIVERY_STDIN ? ACK_LAG : ACK_RELEASE;
@@ -55,7 +90,7 @@ int complete_data(struct job_spec *s) {
                 struct input_spec *in = &s->inputs[i];
                 if (in->split == UINT64_MAX)
                         in->split = s->split;
-                if (complete_gs(in) < 0)
+                if (complete_gs(in) < 0 || complete_reader(in) < 0)
                         return -ENOMEM;
                 if (!in->name && asprintf(&in->name, "%zu", i) < 0) {
                         in->name = NULL;
@@ -100,6 +135,14 @@ static int check_range(struct reader *r, const struct input_spec *in, size_t i) 
 
 /* What an input names is there to be used. */
 static int check_kind(struct reader *r, const struct input_spec *in, size_t i) {
+        if (in->reader)
+                return report_at(r, place_in_input(i, "customizedInput"),
+                                 in->command ? "stands beside commandInput: give one of them"
+                                             : "does not make tar files: its records are lines, or those of "
+                                               "tfrecordInput, rawInput or fixedInput");
+        if (in->command && strlen(in->command) > SPEC_STRING_MAX)
+                return report_at(r, place_in_input(i, "customizedInput"),
+                                 "its parameters are longer than %u bytes together", SPEC_STRING_MAX);
         if (!in->path_pattern && !in->command)
                 return report_at(r, place_in_input(i, "pathPattern"),
                                  "missing: say where the data is, or give commandInput");

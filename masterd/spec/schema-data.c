@@ -30,6 +30,19 @@ static const struct key command_input_keys[] = {
 };
 static const struct schema command_input_schema = SCHEMA(command_input_keys);
 
+/* It becomes a commandInput. */
+static bool never_written(const void *target) {
+        return false;
+}
+
+static const struct key customized_input_keys[] = {
+        { "className", KEY_TEXT, AT(input_spec, reader), RANGE(1, 255), .required = true,
+          .hint = "the Python class that reads the data, as module:Class", .valid = valid_reader_class },
+        { "params", KEY_MAP, LIST_AT(input_spec, reader_params, n_reader_params), RANGE(0, 64),
+          .valid = valid_env_name },
+};
+static const struct schema customized_input_schema = SCHEMA(customized_input_keys);
+
 static const struct key s3_keys[] = {
         { "endpoint", KEY_TEXT, AT(input_spec, s3_endpoint), RANGE(1, SPEC_PATH_MAX),
           .valid = valid_endpoint },
@@ -79,11 +92,8 @@ static const struct key file_source_keys[] = {
           CHOOSES(1, input_spec, format, FORMAT_TAR) },
         { "csvInput", KEY_MESSAGE, .offset = 0, .message = &csv_input_schema,
           CHOOSES(1, input_spec, format, FORMAT_CSV) },
-        UNBUILT("customizedInput", KEY_MESSAGE,
-                "readers in Java classes are not supported; use commandInput: the standard output of a "
-                "program "
-                "that reads the format",
-                .message = &empty_schema, .group = 1),
+        { "customizedInput", KEY_MESSAGE, .offset = 0, .message = &customized_input_schema,
+          .written = never_written },
         { "commandInput", KEY_MESSAGE, .offset = 0, .message = &command_input_schema,
           .written = input_has_command },
         { "successMarkerPatterns", KEY_TEXTS, LIST_AT(input_spec, success_markers, n_success_markers),

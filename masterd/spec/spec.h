@@ -216,6 +216,9 @@ struct input_spec {
         uint32_t rewind_skip;
         char *s3_endpoint, *s3_region; /* or NULL */
         char *hdfs_endpoint, *hdfs_user;
+        /* customizedInput: becomes a command (complete_data()), and is NULL then */
+        char *reader, **reader_params; /* NULL-ended NAME=VALUE */
+        size_t n_reader_params;
 };
 
 /* An entry of kafkaConfig.topics. */

@@ -92,6 +92,19 @@ bool valid_marker(const char *s, const char **ret_why) {
                dates_good(s, ret_why);
 }
 
+/* "package.module:Class" */
+bool valid_reader_class(const char *s, const char **ret_why) {
+        static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
+        size_t n = strspn(s, allowed);
+
+        return rule(s[n] == ':' || s[n] || !strchr(s, '.'),
+                    "must be a Python class, as module:Class (python3 -m primus.reader -h): there is no JVM "
+                    "for one of Java; or use commandInput",
+                    ret_why) &&
+               rule(n > 0 && s[n] == ':' && s[n + 1] && strspn(s + n + 1, allowed) == strlen(s + n + 1),
+                    "must be module:Class, as in readers.parquet:Rows", ret_why);
+}
+
 bool valid_endpoint(const char *s, const char **ret_why) {
         return rule((begins_with(s, "http://") && s[7]) || (begins_with(s, "https://") && s[8]),
                     "must be the server's URL, such as https://s3.example.org", ret_why) &&

@@ -33,6 +33,7 @@ bool valid_data_path(const char *s, const char **ret_why);    /* pathPattern */
 bool valid_name_pattern(const char *s, const char **ret_why); /* namePattern */
 bool valid_marker(const char *s, const char **ret_why);       /* successMarkerPatterns[] */
 bool valid_endpoints(const char *s, const char **ret_why);    /* hdfs.endpoint */
+bool valid_reader_class(const char *s, const char **ret_why); /* customizedInput.className */
 bool valid_endpoint(const char *s, const char **ret_why);     /* s3.endpoint */
 bool valid_topic(const char *s, const char **ret_why);
 bool valid_property(const char *s, const char **ret_why); /* a NAME of a topic's config */

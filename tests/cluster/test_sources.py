@@ -110,6 +110,27 @@ def test_hdfs(cluster, server, out):
     assert "403 Forbidden: AccessControlException: Permission denied: user=ml, access=READ" in cluster.primusctl("events", str(wrong))
 
 
+def test_reader_of_ones_own(cluster, shared_dir, out):
+    """A class in a file beside the data; what is in its parameters is no command."""
+    (shared_dir / "own_readers.py").write_text(
+        "class Rows:\n"
+        "    def __init__(self, path, mark):\n        self.path, self.mark = path, mark\n"
+        "    def __iter__(self):\n"
+        "        for line in open(self.path):\n            yield f'{self.mark} {line.strip()}'\n")
+    (shared_dir / "own_readers.py").chmod(0o644)
+    top = shared_dir / "own"
+    top.mkdir(exist_ok=True)
+    for i in range(3):
+        (top / f"part-{i}").write_text(f"a{i}\nb{i}\n")
+    for path in (top, *top.iterdir()):
+        path.chmod(0o755)
+    mark = "it's $(id) `id` ; \\"
+    spec = {"pathPattern": "/shared/own", "customizedInput": {"className": "own_readers:Rows", "params": {"mark": mark}}, "textInput": {}}
+    number = cluster.submit(job([{"name": "own", "spec": spec}], env={"OUT": "/shared/sources-out", "PYTHONPATH": "/shared"}))
+    assert cluster.wait_job(number) == 0, cluster.primusctl("events", str(number))
+    assert got(out) == sorted(f"{mark} {letter}{i}" for i in range(3) for letter in "ab")
+
+
 def test_hours(cluster, shared_dir, out):
     """Hours come one after the other, and are waited for; the last two are not there when the job begins."""
     top = shared_dir / "sources-hours"

@@ -42,6 +42,7 @@ FUNCTIONS = {
     "primus_task_path": (c_int, [c_void_p, POINTER(c_char_p)]),
     "primus_checkpoint": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
     "primus_checkpoint_commit": (c_int, [c_void_p, c_char_p, c_size_t]),
+    "primus_tfrecord_checksum": (c_uint32, [c_char_p, c_size_t]),
     "primus_tar_next": (c_int, [POINTER(Record), POINTER(c_size_t), POINTER(c_void_p), POINTER(c_size_t),
                                 POINTER(c_void_p), POINTER(c_size_t)]),
     "primus_header": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
