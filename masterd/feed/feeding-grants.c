@@ -6,8 +6,10 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/log.h"
 #include "lib/base/try.h"
+#include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding-parts.h"
@@ -396,6 +398,37 @@ static uint32_t wanted_of(struct job_data *d) {
                              (uint64_t)WANTED_MAX);
 }
 
+/* When all data is read, executors have so long to end; then the job has succeeded, also where the last of it
+ * would be acknowledged by their end alone. The time begins anew with a new masterd. */
+static void bound_end(struct manager *m, struct job *j) {
+        char limit[FORMAT_DURATION_MAX], text[FEEDING_SHORT_MAX];
+        struct job_data *d = j->data;
+        uint64_t now = now_boot(), due;
+
+        if (j->spec->end_wait_usec == 0)
+                return;
+        if (d->read_boot == 0)
+                d->read_boot = now;
+        due = usec_add(d->read_boot, j->spec->end_wait_usec);
+        if (now < due) {
+                wake_at(j, due);
+                return;
+        }
+        if (feeding_short(j, text, sizeof(text))) {
+                m->up->job_stop(m, j, JOB_EVENT_FAILED, text);
+                return;
+        }
+        snprintf(text, sizeof(text),
+                 "all data is read; what had not ended %s later was stopped (gracefulShutdownTimeWaitSec)",
+                 format_duration(j->spec->end_wait_usec, limit, sizeof(limit)));
+        m->up->job_stop(m, j, JOB_EVENT_SUCCEEDED, text);
+}
+
+static void all_is_read(struct manager *m, struct job *j) {
+        promise_end(j);
+        bound_end(m, j);
+}
+
 static void run(struct manager *m, struct job *j) {
         struct job_data *d = j->data;
         uint64_t due;
@@ -407,7 +440,7 @@ static void run(struct manager *m, struct job *j) {
         }
         if (feeding_check(m, j)) {
                 if (d->finished)
-                        promise_end(j);
+                        all_is_read(m, j);
                 return;
         }
         if (must_wait(j))
@@ -420,12 +453,16 @@ static void run(struct manager *m, struct job *j) {
                          j->number);
         grant_all(j);
         feeding_flush_soon(m, j);
+        if (!data_exhausted(d->data) || d->n_unread > 0)
+                d->read_boot = 0;
         if (data_exhausted(d->data)) {
                 uint64_t now = now_boot();
 
-                if (d->n_unread == 0)
-                        promise_end(j);
-                else if (takers_any(&d->takers)) {
+                if (d->n_unread == 0) {
+                        all_is_read(m, j);
+                        return;
+                }
+                if (takers_any(&d->takers)) {
                         due = look_for_standstill(m, j, now);
                         if (takers_any(&d->takers))
                                 wake_at(j, MIN(due, usec_add(now, feeding_trim(m, j))));

@@ -42,6 +42,7 @@ struct job_data {
         char *input_text;       /* the same as JSON: their private file */
         struct source *sources; /* input->n_sources */
         bool finished;          /* enough tasks are done */
+        uint64_t read_boot;     /* all that there is is read since then; 0: it is not, or nobody has looked */
         struct sums *sums;      /* of a job that is over: all that is kept of it in memory */
 
         struct takers takers;                     /* feeders with credits, and whose turn it is */

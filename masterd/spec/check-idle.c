@@ -67,6 +67,7 @@ static int check_no_data(struct reader *r, const struct job_spec *s) {
         static const char none[] = "has no effect: the job has no data (inputManager); remove it";
         const struct condition all[] = {
                 { s->graceful_shutdown, false, { "inputManager", "gracefulShutdown" }, none },
+                { s->end_wait_usec > 0, false, { "inputManager", "gracefulShutdownTimeWaitSec" }, none },
                 { s->max_task_attempts != 2, false, { "inputManager", "maxTaskAttempts" }, none },
                 { s->staging_dir, false, { STAGING_DIR }, none },
                 { s->input_mode != DELIVERY_STDIN, false, { "input", "mode" }, none },
@@ -94,6 +95,7 @@ static int check_lockstep(struct reader *r, const struct job_spec *s) {
                 "has no effect: it is about tasks, and input.lockstep has none; remove it";
         const struct condition all[] = {
                 { s->graceful_shutdown, false, { "inputManager", "gracefulShutdown" }, all_roles },
+                { s->end_wait_usec > 0, false, { "inputManager", "gracefulShutdownTimeWaitSec" }, all_roles },
                 { s->max_task_attempts != 2, false, { "inputManager", "maxTaskAttempts" }, tasks },
                 { s->staging_dir, false, { STAGING_DIR }, tasks },
                 { s->task_failed_milli != 50000,

@@ -316,12 +316,13 @@ struct job_spec {
         /* What the end of the data means. true: nothing, all roles' own ends decide; false: when those that
          * were fed have ended after it, the job has succeeded. */
         bool graceful_shutdown;
-        char *staging_dir;    /* names the progress that the next job goes on from; NULL: nobody does */
-        uint32_t input_mode;  /* enum input_delivery */
-        uint32_t input_ack;   /* enum ack_mode; default LAG with stdin, RELEASE else */
-        uint64_t pipe_size;   /* bytes, default 1 MiB */
-        uint32_t input_order; /* enum input_order */
-        uint32_t lockstep;    /* enum lockstep; not off: the job has no data of its own (job.data is NULL) */
+        uint64_t end_wait_usec; /* so long behind the end of the data executors may go on; 0: no limit */
+        char *staging_dir;      /* names the progress that the next job goes on from; NULL: nobody does */
+        uint32_t input_mode;    /* enum input_delivery */
+        uint32_t input_ack;     /* enum ack_mode; default LAG with stdin, RELEASE else */
+        uint64_t pipe_size;     /* bytes, default 1 MiB */
+        uint32_t input_order;   /* enum input_order */
+        uint32_t lockstep; /* enum lockstep; not off: the job has no data of its own (job.data is NULL) */
         uint64_t input_seed;
         uint32_t epochs; /* >= 1 */
         uint32_t window; /* records; 0, 1: not shuffled within a task */

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the end of the data means for a job, with and without inputManager.gracefulShutdown."""
+import time
+
 import pytest
+from sandbox import MASTERD
 
 
 def job(source, graceful):
@@ -39,6 +42,21 @@ def test_graceful_waits_for_all_roles(cluster, source):
     assert cluster.primusctl_json("status", str(number))["state"] == "RUNNING"
     cluster.primusctl("kill", str(number))
     assert cluster.wait_job(number) == 3
+
+
+@pytest.mark.parametrize("graceful", [False, True])
+def test_trainers_that_go_on_have_their_time(cluster, source, graceful):
+    """A restart of masterd begins it anew."""
+    config = job(source, graceful)
+    config["role"][0]["command"] = "cat >/dev/null; exec sleep infinity"
+    config["inputManager"]["gracefulShutdownTimeWaitSec"] = 4
+    number = cluster.submit(config)
+    cluster.wait_for(lambda: cluster.status(number).get("data", {}).get("read", 0) == 3 * (10 * 7 + 90 * 8), 30, "that all is read")
+    cluster.kill9_now("n1", MASTERD)
+    began = time.monotonic()
+    assert cluster.wait_job(number) == 0
+    assert time.monotonic() - began > 3
+    assert "what had not ended 4s later was stopped (gracefulShutdownTimeWaitSec)" in cluster.status(number)["reason"]
 
 
 @pytest.mark.parametrize("graceful", [False, True])
