@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Digits by PyTorch's DistributedDataParallel: every rank finds the others by MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE alone, and knows
-nothing of Primus. Rank 0 writes a checkpoint behind every epoch; whoever begins goes on from the last one.
+nothing of Primus. Without these it trains alone, so that it can be tried where it is written: ./train.py /tmp/digits.pt 3. Rank 0 writes a
+checkpoint behind every epoch; whoever begins goes on from the last one.
 
     train.py CHECKPOINT [EPOCHS]
 
@@ -33,6 +34,14 @@ def save(path, state):
     os.rename(path + ".new", path)
 
 
+def join():
+    """The other ranks, where there are any."""
+    if "RANK" in os.environ:
+        dist.init_process_group("gloo", init_method="env://")
+    else:
+        dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+
+
 def resume(path, model, optimizer):
     """Rank 0's word counts: the epoch to begin with. The weights go from it to the others with DistributedDataParallel."""
     found = [None]
@@ -50,7 +59,7 @@ def main():
     path, epochs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 30
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
-    dist.init_process_group("gloo", init_method="env://")
+    join()
     rank = dist.get_rank()
     model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)

@@ -161,6 +161,11 @@ def test_torch_ddp(new_cluster, tmp_path):
         said.append(cluster.primusctl("logs", str(job), "worker/0"))
     first = int(re.findall(r"rank 0 of 4 begins with epoch ([0-9]+)", said[1])[-1])
     assert 5 < first <= 30, said[1]
+    # The same script, alone, where there is no Primus.
+    alone = subprocess.run(["/usr/bin/python3", f"{SOURCE}/examples/torch-ddp/train.py", tmp_path / "by-itself.pt", "30"], check=False, timeout=200, text=True,
+                           capture_output=True, env={k: v for k, v in os.environ.items() if not k.startswith(("PRIMUS_", "PYTHON"))})
+    assert alone.returncode == 0 and "rank 0 of 1 begins with epoch 1" in alone.stdout, alone.stderr
+    said.append(alone.stdout)
     accuracy = [float(re.search(r"held-out accuracy ([0-9.]+)", text)[1]) for text in said]
     assert min(accuracy) > 0.95 and abs(accuracy[0] - accuracy[1]) < 0.01, accuracy
 
