@@ -18,6 +18,7 @@
 #include "lib/wire/messages.h"
 
 #define PAGE_MIN (4u << 10)
+#define LAST_ENTRIES_MAX 65536u     /* looked through for the last lines: an entry need not have a message */
 #define IDLE_MAX (5 * USEC_PER_SEC) /* the journal stays open for so long after the last request */
 
 struct request {
@@ -99,18 +100,16 @@ static bool other_invocation(sd_journal *j, const struct request *q) {
 static int seek_last(struct log_reader *l, const struct request *q) {
         sd_journal *j = l->journal;
         size_t sum = 0, size;
-        bool latest = true;
         const void *data;
         int r = sd_journal_seek_tail(j);
 
-        while (r >= 0 && (r = sd_journal_previous(j)) > 0) {
+        for (unsigned n = 0; r >= 0 && (r = sd_journal_previous(j)) > 0; n++) {
                 l->n_read++;
                 if (!other_invocation(j, q))
                         sum += sd_journal_get_data(j, "MESSAGE", &data, &size) < 0 ? 0 : size;
                 /* This one has no room any more; the latest alone is cut. */
-                if (sum > q->max)
-                        return latest ? r : sd_journal_next(j);
-                latest = false;
+                if (sum > q->max || n >= LAST_ENTRIES_MAX)
+                        return n == 0 ? r : sd_journal_next(j);
         }
         return r < 0 || (r = sd_journal_seek_head(j)) < 0 ? r : sd_journal_next(j);
 }

@@ -79,8 +79,7 @@ static void answer_finding(struct finding *g) {
         int r;
 
         if (g->result == 0)
-                log_notice("%s: its last lines were matched for 0.2 s, and the rest was left out",
-                           g->unit);
+                log_notice("%s: its last lines were matched for 0.2 s, and the rest was left out", g->unit);
         if ((r = sd_bus_message_new_method_return(g->call, &reply)) >= 0 &&
             (r = found_lines_append(reply, g->found, g->question.n)) >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
