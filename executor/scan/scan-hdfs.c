@@ -305,7 +305,8 @@ static int list_directory(void *userdata, const struct unit *units, size_t n, co
         if (r == 0)
                 return scan_fail(p->scan, -ENOENT, "%.*s%.1024s: %s", p->prefix_size, p->prefix,
                                  units->directory, strerror(ENOENT));
-        qsort(l.files, l.n, sizeof(*l.files), by_name);
+        if (l.n > 1)
+                qsort(l.files, l.n, sizeof(*l.files), by_name);
         for (size_t i = 0; r >= 0 && i < l.n; i++)
                 if (!after || strcmp(l.files[i].name, after) > 0)
                         r = emit_file(p, units->directory, l.files + i);
