@@ -16,6 +16,7 @@ static const struct json_member properties[] = {
         { "state", "s", .key = "State" },
         { "owner", "u", .key = "Owner" },
         { "attempt", "u", .key = "Attempt" },
+        { "version", "t", .key = "Version" },
         { "submitted", "t", .key = "SubmittedAt", .absent = JSON_ZERO_NULL },
         { "started", "t", .key = "StartedAt", .absent = JSON_ZERO_NULL },
         { "ended", "t", .key = "EndedAt", .absent = JSON_ZERO_NULL },

@@ -34,11 +34,13 @@ int api_read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_erro
 /* job-data.c */
 int api_list_tasks(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_retry_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
-int api_steer_source(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_skip_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_suspend_as(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_resume(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* job-sources.c */
+int api_steer_source(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_replace_sources(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-sessions.c; but for the first they are entries of the table, and know their caller by its name */
 int api_open_artifacts(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_open_session(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);

@@ -277,6 +277,7 @@ ENTRY(on_resume, api_resume)
 ENTRY(on_retry_task, api_retry_task)
 ENTRY(on_skip_task, api_skip_task)
 ENTRY(on_steer_source, api_steer_source)
+ENTRY(on_replace_sources, api_replace_sources)
 ENTRY(on_create_savepoint, api_create_savepoint)
 ENTRY(on_requeue, api_requeue)
 ENTRY(on_rerun, api_rerun)
@@ -370,6 +371,9 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("SteerSource", SD_BUS_ARGS("s", source, "a{sv}", changes), SD_BUS_NO_RESULT,
                                 on_steer_source, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ReplaceSources", SD_BUS_ARGS("t", version, "s", sources),
+                                SD_BUS_RESULT("t", now, "u", added, "u", removed), on_replace_sources,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("CreateSavepoint", SD_BUS_ARGS("s", name, "a{sv}", options),
                                 SD_BUS_RESULT("s", result), on_create_savepoint, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("OpenSession",

@@ -70,6 +70,7 @@ static const struct {
         { "AddRole", "change it" },
         { "RemoveRole", "change it" },
         { "AddSource", "change it" },
+        { "ReplaceSources", "change it" },
         { "Suspend", "suspend it" },
         { "SuspendAs", "suspend it" },
         { "Resume", "resume it" },

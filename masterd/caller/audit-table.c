@@ -71,6 +71,7 @@ const struct audit_rule audit_rules[] = {
         { "Job", "Scale", AUDIT_CHANGES, "version roles" },
         { "Job", "AddRole", AUDIT_CHANGES, "version -" },
         { "Job", "AddSource", AUDIT_CHANGES, "version -" },
+        { "Job", "ReplaceSources", AUDIT_CHANGES, "version -" },
         { "Job", "RemoveRole", AUDIT_CHANGES, "version name" },
         { "Job", "RestartRole", AUDIT_CHANGES, "role index batch" },
 

@@ -129,7 +129,7 @@ static int refuse_state(const struct job *j, bool sight, sd_bus_error *error) {
                                  j->number, job_state_to_string(j->state));
 }
 
-static int refuse_version(const struct job *j, uint64_t version, sd_bus_error *error) {
+int change_check_version(const struct job *j, uint64_t version, sd_bus_error *error) {
         _cleanup_free_ char *text = NULL;
         size_t size;
         FILE *f;
@@ -409,7 +409,7 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
         int r = refuse_state(j, is_sight(edits, n), error);
 
         if (r >= 0)
-                r = refuse_version(j, version, error);
+                r = change_check_version(j, version, error);
         if (r >= 0 && store_full(m->store))
                 r = sd_bus_error_set(error, ERROR_BUSY,
                                      "The master's store is slow or its disk is full; try again in a moment");

@@ -32,6 +32,9 @@ struct change_cut {
 /* No version was given: versions begin at 1. */
 #define CHANGE_ANY_VERSION UINT64_C(0)
 
+/* 0, or the error is set (Conflict): the job is not at that version. */
+int change_check_version(const struct job *j, uint64_t version, sd_bus_error *error);
+
 /* Gives the job another configuration: 0, or the error is set (Conflict when version is neither any nor the
  * present one, BadConfig, Refused) and nothing has changed. In both cases nothing of edits is kept.
  * *ret_version: the job's from now on; the same as before where nothing is different. ask (or NULL): where

@@ -63,7 +63,7 @@ class Job:
 
     def properties(self):
         return {"Number": ("u", self.number), "Uid": ("s", "0123456789abcdef" * 2), "Name": ("s", self.name),
-                "Owner": ("u", self.owner), "State": ("s", self.state_now), "Attempt": ("u", 1),
+                "Owner": ("u", self.owner), "State": ("s", self.state_now), "Attempt": ("u", 1), "Version": ("t", self.version),
                 "ExitStatus": ("u", self.kill_status if self.state_now == "KILLED" else ENDS.get(self.state_now, 255)), **{k: ("t", v) for k, v in self.times.items()}}
 
     def state(self, state, reason=None):
@@ -363,6 +363,11 @@ class FakeMaster:
 
     def do_AddSource(self, job, version, source):
         return self.new_version(job, version, json.loads(source), "data source added")
+
+    def do_ReplaceSources(self, job, version, sources):
+        names = [s.get("topic") or s["name"] for s in json.loads(sources)]
+        self.new_version(job, version, sources, "data sources replaced")
+        return "tuu", (job.version, sum(n not in ("logs", "clicks") for n in names), sum(n not in names for n in ("logs", "clicks")))
 
     def do_RestartRole(self, job, role, index, batch):
         job.edits.append((role, index, batch))

@@ -63,7 +63,7 @@ def test_data_and_savepoints(master, complete):
     job = master.jobs[1] = Job(master, 1, SPEC, {})
     job.tasks = [(8, "FAILED", "d", b"/d", 0, 1, 0, 0, 2, "", "bad", {}), (9, "LEASED", "d", b"/d", 1, 2, 1, 0, 0, "ps/0", "", {})]
     master.savepoints = [(("one", 1, 0, 1, 0, 0, {}), {}), (("two", 1, 0, 1, 0, 0, {}), {})]
-    assert complete("primusctl", "data", "") == ["1", "retry", "skip", "add", "pause", "resume", "end", "remove", "weight"]
+    assert complete("primusctl", "data", "") == ["1", "retry", "skip", "add", "replace", "pause", "resume", "end", "remove", "weight"]
     assert complete("primusctl", "data", "skip", "1", "") == ["8", "9"]
     assert complete("primusctl", "data", "retry", "1", "") == ["8"]
     assert complete("primusctl", "data", "--state", "") == ["PENDING", "LEASED", "FAILED"]

@@ -275,6 +275,19 @@ def test_source_is_added(master, job, ctl, tmp_path):
         assert ctl("data", *wrong).returncode == 2, wrong
 
 
+def test_sources_are_replaced(master, job, ctl):
+    sources = '[{"name": "logs", "spec": {"pathPattern": "/l"}}, {"name": "b", "spec": {"pathPattern": "/b"}}]'
+    version = job.version
+    r = ctl("data", "replace", "1", "-", input=sources)
+    assert r.returncode == 0 and r.stdout == f"Job 1 is at version {version + 1}: 1 data source added, 1 removed\n"
+    assert job.edits == [sources]
+    r = ctl("data", "replace", f"--if-version={version}", "1", "-", input=sources)
+    assert r.returncode == 1 and f"at version {version + 1}" in r.stderr
+    assert json.loads(ctl("data", "replace", "--json", "1", "-", input=sources).stdout) == {"job": 1, "version": version + 2, "added": 1, "removed": 1}
+    for wrong in (("replace", "1"), ("replace", "1", "-", "x"), ("replace", "--state=FAILED", "1", "-")):
+        assert ctl("data", *wrong).returncode == 2, wrong
+
+
 def test_status_of_days(master, job, ctl):
     fed(job)
     job.status["data"][1]["sources"][1][0]["timePoint"] = ("s", "2026-02-01T05")

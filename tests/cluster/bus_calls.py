@@ -16,7 +16,7 @@ OPEN = {"Manager": {"Submit", "ListJobs", "GetJob", "GetElement", "Usage", "List
 CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},
           "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "KillWith", "Delete", "Succeed", "Why", "Requeue", "Suspend", "Resume",
                   "SuspendAs", "OpenArtifacts", "ListTasks", "RetryTask", "SkipTask", "SteerSource", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
-                  "WriteSession", "ResizeSession", "CloseSession", "Rerun", "Replace", "AllowNode", "Update", "Scale", "AddRole", "RemoveRole", "AddSource", "RestartRole"},
+                  "WriteSession", "ResizeSession", "CloseSession", "Rerun", "Replace", "AllowNode", "Update", "Scale", "AddRole", "RemoveRole", "AddSource", "ReplaceSources", "RestartRole"},
           "Node": {"DeclareDead", "Cordon", "Uncordon", "DisableGPU", "EnableGPU", "Drain", "SetLabels", "SetMaintenance", "CancelMaintenance"}}
 # Arguments that are fine as such, so that it is the caller that is refused.
 ARGUMENTS = {"ReadLog": ["worker", "0", "0", "0", "0", "0"], "Capture": ["worker", "0", "0"], "Trace": ["worker", "0", "runqueue", "0"],

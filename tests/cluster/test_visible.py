@@ -19,7 +19,7 @@ CALLS = (("GetStatus",), ("GetConfig",), ("ListExecutors", "b", "true"), ("ListE
          ("ListTasks", "ta{sv}", "0", "0"), ("ReadLog", "suuayta{sv}", "worker", "0", "0", "0", "0", "0"))
 NO_DATA = "is not fed with data"
 CONTROLS = {"Kill": ("s", "x"), "KillWith": ("a{sv}", "0"), "Delete": (), "Succeed": ("s", "x"), "Suspend": (), "SuspendAs": ("s", "stop"), "Resume": (), "Requeue": ("s", "x"),
-            "Update": ("ta{sv}", "0", "1", "visible", "s", "all"), "Scale": ("ta{sx}", "0", "1", "worker", "2"), "AddRole": ("ts", "0", "{}"), "AddSource": ("ts", "0", "{}"),
+            "Update": ("ta{sv}", "0", "1", "visible", "s", "all"), "Scale": ("ta{sx}", "0", "1", "worker", "2"), "AddRole": ("ts", "0", "{}"), "AddSource": ("ts", "0", "{}"), "ReplaceSources": ("ts", "0", "[]"),
             "RemoveRole": ("ts", "0", "worker"), "RestartRole": ("siu", "worker", "0", "0"), "RetryTask": ("t", "0"), "SkipTask": ("t", "0"), "SteerSource": ("sa{sv}", "x", "1", "state", "s", "paused"),
             "CreateSavepoint": ("sa{sv}", "mine", "0"), "OpenSession": ("suaaya{sv}", "worker", "0", "1", "2", "105", "100", "0"),
             "Capture": ("sua{sv}", "worker", "0", "0"), "Trace": ("susa{sv}", "worker", "0", "runqueue", "0"), "Rerun": ("a{sv}", "0"),

@@ -162,8 +162,9 @@ _primusctl() {
         exec | shell | forward) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs)" ;;
         data)
                 case ${#args[@]}:${args[0]} in
-                0:*) __primusctl_reply "$(__primusctl_jobs -a) retry skip add pause resume end remove weight" ;;
-                1:retry | 1:skip | 1:add | 1:pause | 1:resume | 1:end | 1:remove | 1:weight) __primusctl_reply "$(__primusctl_jobs)" ;;
+                0:*) __primusctl_reply "$(__primusctl_jobs -a) retry skip add replace pause resume end remove weight" ;;
+                1:retry | 1:skip | 1:add | 1:replace | 1:pause | 1:resume | 1:end | 1:remove | 1:weight) __primusctl_reply "$(__primusctl_jobs)" ;;
+                2:add | 2:replace) __primusctl_files ;;
                 *:retry) __primusctl_reply "$(__primusctl_tasks --failed "${args[1]}")" ;;
                 *:skip) __primusctl_reply "$(__primusctl_tasks "${args[1]}")" ;;
                 esac

@@ -19,6 +19,7 @@ extern const struct command update_command, scale_command, role_command, restart
 
 /* primusctl data add: a source that stands in a file, at that version of the job (NULL: at any). */
 int change_add_source(struct cli *c, const char *job, const char *file, const char *version);
+int change_replace_sources(struct cli *c, const char *job, const char *file, const char *version);
 
 /* primus-submit, compatible with upstream's: --primus_conf FILE [--wait_app_completion true] [--command
  * submit]. */

@@ -245,6 +245,36 @@ int change_add_source(struct cli *c, const char *job_text, const char *file, con
         return sd_bus_message_append(m, "s", text) < 0 ? cli_oom(c) : finish(c, &job, m);
 }
 
+/* ---- data replace ---- */
+
+int change_replace_sources(struct cli *c, const char *job_text, const char *file, const char *version) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_free_ char *text = NULL;
+        uint32_t added, removed;
+        struct job_ref job;
+        uint64_t now;
+        int r = read_part(c, file, &text);
+
+        r = r ?: begin(c, job_text, "ReplaceSources", &(struct change_options){ version }, &job, &m);
+        if (r)
+                return r;
+        if (sd_bus_message_append(m, "s", text) < 0)
+                return cli_oom(c);
+        r = cli_call(c, m, &job, &reply);
+        if (r)
+                return r;
+        if (sd_bus_message_read(reply, "tuu", &now, &added, &removed) < 0)
+                return cli_oom(c);
+        if (c->json)
+                return cli_print_json(c, json_pack("{s:I, s:I, s:i, s:i}", "job", (json_int_t)job.number,
+                                                   "version", (json_int_t)now, "added", (int)added, "removed",
+                                                   (int)removed));
+        printf("Job %" PRIu32 " is at version %" PRIu64 ": %" PRIu32 " data source%s added, %" PRIu32
+               " removed\n",
+               job.number, now, added, added == 1 ? "" : "s", removed);
+        return 0;
+}
+
 /* ---- restart ---- */
 
 struct restart_options {

@@ -334,8 +334,12 @@ static int data_run(struct cli *c, void *options, char **args, size_t n) {
                 return n != 3 || o->state || o->failed
                                ? cli_usage(c, "data add: which job, and where is the source? JOB FILE")
                                : change_add_source(c, args[1], args[2], o->version);
+        if (n > 0 && strcmp(args[0], "replace") == 0)
+                return n != 3 || o->state || o->failed
+                               ? cli_usage(c, "data replace: which job, and where are the sources? JOB FILE")
+                               : change_replace_sources(c, args[1], args[2], o->version);
         if (o->version)
-                return cli_usage(c, "--if-version goes with data add alone");
+                return cli_usage(c, "--if-version goes with data add and data replace alone");
         for (size_t i = 0; n > 0 && i < ELEMENTSOF(verbs); i++)
                 if (strcmp(args[0], verbs[i].name) == 0)
                         return o->state ? cli_usage(c, "data %s takes no --state", args[0])
@@ -348,7 +352,7 @@ static int data_run(struct cli *c, void *options, char **args, size_t n) {
         if (n > 1)
                 return cli_usage(
                         c,
-                        "there is no 'data %s'; there are retry, skip, add, pause, resume, end, remove and weight",
+                        "there is no 'data %s'; there are retry, skip, add, replace, pause, resume, end, remove and weight",
                         args[0]);
         for (size_t i = 0; i < ELEMENTSOF(states); i++)
                 known |= o->state && strcmp(o->state, states[i]) == 0;
@@ -377,7 +381,7 @@ static const struct cli_option data_options[] = {
         { "limit", 0, "N", option_limit, offsetof(struct data_options, limit),
           "show so many at most (1000); 0: all" },
         { "if-version", 0, "N", option_string, offsetof(struct data_options, version),
-          "add: only if the job is at version N still (primusctl config shows it)" },
+          "add, replace: only if the job is at version N still (primusctl config shows it)" },
         { 0 },
 };
 
@@ -390,10 +394,11 @@ const struct command data_command = {
                 "Tasks that are done are not listed, nor those that nobody has come near yet: 'primusctl "
                 "status' counts them.\n"
                 "TASK is a number of the list; one with an 's' was split off from a slow one.\n"
-                "VERB: retry or skip tasks; pause, resume, end or remove sources, weight JOB SOURCE N, add JOB FILE.\n"
+                "VERB: retry or skip tasks; pause, resume, end or remove sources, weight JOB SOURCE N; add or replace JOB FILE.\n"
                 "retry: a failed task is tried again from where it was acknowledged, with a new budget.\n"
                 "skip: a task counts as done without being read (further).\n"
                 "add: one more source; FILE has an entry of inputs or topics, as JSON; - reads standard input.\n"
+                "replace: FILE has an array of all sources; those that are not in it are removed, new ones added.\n"
                 "pause: no more of a source is given out, until resume; what executors have they finish.\n"
                 "end: a source that follows the clock, or a topic, brings no more than it has by now.\n"
                 "remove: what nobody has begun of a source is no part of the job any more.\n"
