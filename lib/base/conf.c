@@ -22,6 +22,13 @@
 #define COMPLAINTS_MAX 20u /* said of one file, beside those that refuse it */
 #define MISSPELT_MAX 2u    /* letters */
 
+bool conf_name_valid(const char *s) {
+        size_t n = strlen(s);
+
+        return n > 0 && n <= SECTION_NAME_MAX &&
+               strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
+}
+
 int conf_parse_string(const char *value, void *target, const char **ret_why) {
         char **s = target, *copy;
 

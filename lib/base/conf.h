@@ -37,6 +37,10 @@ struct conf_group {
         void *(*find)(void *target, const char *name, const char **ret_why);
 };
 
+/* Whether a section may be called so: 1 to 40 letters, digits, '.', '_' and '-'. */
+#define SECTION_NAME_MAX 40u
+bool conf_name_valid(const char *s);
+
 /* Where a setting that holds was read. */
 struct conf_origin {
         char *section, *name, *value, *path;

@@ -11,20 +11,13 @@
 #include "lib/base/pattern.h"
 #include "masterd/conf/conf.h"
 
-static bool rule_name_valid(const char *s) {
-        size_t n = strlen(s);
-
-        return n > 0 && n <= SITE_EXIT_RULE_NAME_MAX &&
-               strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
-}
-
 void *exit_rules_find_section(void *target, const char *name, const char **ret_why) {
         struct exit_rules_conf *c = &((struct conf *)target)->exit_rules;
 
         for (size_t i = 0; i < c->n; i++)
                 if (strcmp(c->names[i], name) == 0)
                         return c->rules + i;
-        if (!rule_name_valid(name)) {
+        if (!conf_name_valid(name)) {
                 *ret_why = "a rule's name is 1 to 40 letters, digits, '.', '_' and '-'";
                 return NULL;
         }

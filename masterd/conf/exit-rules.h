@@ -4,14 +4,14 @@
 
 #include <stddef.h>
 
+#include "lib/base/conf.h"
 #include "masterd/spec/spec-failure.h"
 
 #define SITE_EXIT_RULES_MAX 32u
-#define SITE_EXIT_RULE_NAME_MAX 40u
 
 struct exit_rules_conf {
         struct exit_rule_spec rules[SITE_EXIT_RULES_MAX]; /* in the order of the files */
-        char names[SITE_EXIT_RULES_MAX][SITE_EXIT_RULE_NAME_MAX + 1];
+        char names[SITE_EXIT_RULES_MAX][SECTION_NAME_MAX + 1];
         size_t n;
 };
 

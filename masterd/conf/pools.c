@@ -18,7 +18,6 @@
 #include "masterd/conf/conf.h"
 
 #define UIDS_MAX 65536u
-#define POOL_SECTION_NAME_MAX 40u
 #define GROUP_NAME_MAX 128u
 #define BLANKS " \t,"
 #define SHARED_GROUPS "users"
@@ -84,20 +83,13 @@ int pools_new(struct pools *ret) {
 
 /* ---- values of masterd.conf ---- */
 
-static bool pool_name_valid(const char *s) {
-        size_t n = strlen(s);
-
-        return n > 0 && n <= POOL_SECTION_NAME_MAX &&
-               strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
-}
-
 void *pools_find_section(void *target, const char *name, const char **ret_why) {
         struct pools *p = &((struct conf *)target)->pools;
         struct pool *found = pools_find(p, name);
 
         if (found)
                 return found;
-        if (!pool_name_valid(name)) {
+        if (!conf_name_valid(name)) {
                 *ret_why = "a pool's name is 1 to 40 letters, digits, '.', '_' and '-'";
                 return NULL;
         }

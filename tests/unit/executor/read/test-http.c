@@ -404,17 +404,23 @@ static struct input_source bucket(char *endpoint, size_t size, const char *patte
                                       .path_pattern = (char *)pattern };
 }
 
-static void check_s3(const char *pattern, const char *after, const char *expected) {
+/* What the source lists, or a part of why it cannot. */
+static void check_listing(struct input_source *source, const char *after, const char *expected) {
         _cleanup_free_ char *error = NULL;
         struct collected c;
-        char endpoint[64];
-        struct input_source source = bucket(endpoint, sizeof(endpoint), pattern);
-        int r = list(&c, &source, after, &error);
+        int r = list(&c, source, after, &error);
 
         if (r < 0)
                 snprintf(c.got, sizeof(c.got), "%s", error ? error : "?");
         if (r < 0 ? !strstr(c.got, expected) : strcmp(c.got, expected) != 0)
-                fail_msg("%s: %s", pattern, c.got);
+                fail_msg("%s: %s", source->path_pattern, c.got);
+}
+
+static void check_s3(const char *pattern, const char *after, const char *expected) {
+        char endpoint[64];
+        struct input_source source = bucket(endpoint, sizeof(endpoint), pattern);
+
+        check_listing(&source, after, expected);
 }
 
 static void test_s3_list(void **state) {
@@ -515,16 +521,10 @@ static struct input_source hadoop(char *endpoint, size_t size, const char *patte
 }
 
 static void check_hdfs(const char *pattern, const char *after, const char *expected) {
-        _cleanup_free_ char *error = NULL;
-        struct collected c;
         char endpoint[64];
         struct input_source source = hadoop(endpoint, sizeof(endpoint), pattern);
-        int r = list(&c, &source, after, &error);
 
-        if (r < 0)
-                snprintf(c.got, sizeof(c.got), "%s", error ? error : "?");
-        if (r < 0 ? !strstr(c.got, expected) : strcmp(c.got, expected) != 0)
-                fail_msg("%s: %s", pattern, c.got);
+        check_listing(&source, after, expected);
 }
 
 static void test_hdfs_list(void **state) {
