@@ -166,7 +166,7 @@ int hdfs_list_read(const char *json, size_t size, hdfs_on_status on_status, void
         }
         *ret_more = rest > 0;
         /* Else the same page would be asked for for ever. */
-        if (rest > 0 && (!last || !*last))
+        if (rest > 0 && !last)
                 return -EBADMSG;
         *ret_last = last ? strdup(last) : NULL;
         return last && !*ret_last ? -ENOMEM : 0;

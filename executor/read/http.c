@@ -451,7 +451,15 @@ static int prepare_transfer(struct http *h, const struct http_request *q) {
         return 0;
 }
 
+/* A namenode that is not the active one says so with a status that is final elsewhere. */
 static bool says_later(const struct http *h) {
+        char what[HDFS_ERROR_MAX];
+
+        if (h->source->kind == SOURCE_HDFS && h->complaint_size > 0) {
+                hdfs_error(h->complaint, h->complaint_size, what);
+                if (hdfs_error_is_standby(what))
+                        return true;
+        }
         return h->answer.status == 429 ||
                (h->answer.status >= 500 && h->answer.status <= 504 && h->answer.status != 501);
 }
@@ -459,22 +467,6 @@ static bool says_later(const struct http *h) {
 static void try_another_namenode(struct http *h) {
         if (h->source->kind == SOURCE_HDFS)
                 h->endpoint = (h->endpoint + 1) % hdfs_endpoints(h->source);
-}
-
-/* A range that was asked for is answered by 200, since it was part of the address. */
-static int hdfs_answered(struct http *h, const struct http_request *q, struct http_answer *ret,
-                         char error[static READ_ERROR_MAX]) {
-        char what[HDFS_ERROR_MAX];
-
-        hdfs_error(h->complaint, h->complaint_size, what);
-        if (says_later(h) || hdfs_error_is_standby(what)) {
-                (void)http_unwanted(h, q, error);
-                try_another_namenode(h);
-                return -EAGAIN;
-        }
-        h->answer.first = q->first;
-        *ret = h->answer;
-        return 0;
 }
 
 int http_ask(struct http *h, const struct http_request *q, struct http_answer *ret,
@@ -498,17 +490,17 @@ int http_ask(struct http *h, const struct http_request *q, struct http_answer *r
         r = step_transfer(h, q->path, has_begun, error);
         if (r >= 0)
                 r = judge_answer(h, q->path, error);
+        if (r >= 0 && says_later(h)) {
+                (void)http_unwanted(h, q, error);
+                r = -EAGAIN;
+        }
         if (r == -EAGAIN)
                 try_another_namenode(h);
         if (r < 0)
                 return r;
-        if (h->source->kind == SOURCE_HDFS)
-                return hdfs_answered(h, q, ret, error);
-        if (says_later(h)) {
-                (void)http_unwanted(h, q, error);
-                return -EAGAIN;
-        }
-        if (h->answer.status == 200)
+        if (h->source->kind == SOURCE_HDFS) /* the range was part of the address: 200 is the answer to it */
+                h->answer.first = q->first;
+        else if (h->answer.status == 200)
                 h->answer.total = h->answer.length;
         *ret = h->answer;
         return 0;

@@ -31,27 +31,24 @@ void *exit_rules_find_section(void *target, const char *name, const char **ret_w
 }
 
 /* "": as if it were not written. */
-static int parse_text(const char *value, void *target, const char **ret_why) {
-        char **text = target;
-
-        if (*value)
-                return conf_parse_string(value, target, ret_why);
-        free(TAKE_PTR(*text));
-        return 0;
+static int parse_checked(const char *value, char **target, size_t max,
+                         bool (*valid)(const char *text, const char **ret_why), const char **ret_why) {
+        if (!*value) {
+                free(TAKE_PTR(*target));
+                return 0;
+        }
+        *ret_why = "expected at most 256 bytes";
+        if (strlen(value) > max || !valid(value, ret_why))
+                return -EINVAL;
+        return conf_parse_string(value, target, ret_why);
 }
 
 int exit_rules_parse_codes(const char *value, void *target, const char **ret_why) {
-        *ret_why = "expected at most 256 bytes";
-        if (strlen(value) > SPEC_CODES_MAX || (*value && !exit_codes_valid(value, ret_why)))
-                return -EINVAL;
-        return parse_text(value, target, ret_why);
+        return parse_checked(value, target, SPEC_CODES_MAX, exit_codes_valid, ret_why);
 }
 
 int exit_rules_parse_output(const char *value, void *target, const char **ret_why) {
-        *ret_why = "expected at most 256 bytes";
-        if (strlen(value) > PATTERN_MAX || (*value && !pattern_valid(value, ret_why)))
-                return -EINVAL;
-        return parse_text(value, target, ret_why);
+        return parse_checked(value, target, PATTERN_MAX, pattern_valid, ret_why);
 }
 
 int exit_rules_parse_action(const char *value, void *target, const char **ret_why) {

@@ -416,6 +416,25 @@ static void check_listing(struct input_source *source, const char *after, const 
                 fail_msg("%s: %s", source->path_pattern, c.got);
 }
 
+/* Markers, and hours: the source has hour 5 with _SUCCESS, and is asked for one with _DONE and for hour 6. */
+static void check_hours(struct input_source *source, const char *no_marker, const char *no_hour) {
+        char *markers[] = { (char *)"_SUCCESS", NULL }, *absent[] = { (char *)"_DONE", NULL };
+        _cleanup_free_ char *error = NULL;
+        struct collected c;
+
+        source->has_range = true;
+        source->from = source->to = (struct time_point){ 2026, 11, 20, 5 };
+        source->success_markers = markers;
+        assert_int_equal(list(&c, source, NULL, &error), 0);
+        assert_int_equal(c.n, 5);
+        source->success_markers = absent;
+        assert_int_equal(list(&c, source, NULL, &error), -ECANCELED);
+        assert_string_equal(c.last, no_marker);
+        source->from = source->to = (struct time_point){ 2026, 11, 20, 6 };
+        assert_int_equal(list(&c, source, NULL, &error), -ECANCELED);
+        assert_string_equal(c.last, no_hour);
+}
+
 static void check_s3(const char *pattern, const char *after, const char *expected) {
         char endpoint[64];
         struct input_source source = bucket(endpoint, sizeof(endpoint), pattern);
@@ -424,7 +443,6 @@ static void check_s3(const char *pattern, const char *after, const char *expecte
 }
 
 static void test_s3_list(void **state) {
-        char *markers[] = { (char *)"_SUCCESS", NULL }, *absent[] = { (char *)"_DONE", NULL };
         _cleanup_free_ char *error = NULL;
         struct input_source source;
         struct collected c;
@@ -452,19 +470,8 @@ static void test_s3_list(void **state) {
         assert_int_equal(c.n, 2500);
         assert_int_equal(c.bytes, 2500 * LINE);
         assert_string_equal(c.last, "s3://bucket/many/02499");
-        /* Markers, and hours. */
         source = bucket(endpoint, sizeof(endpoint), "s3://bucket/data/{{YYYY}}{{MM}}{{DD}}{{HH}}");
-        source.has_range = true;
-        source.from = source.to = (struct time_point){ 2026, 11, 20, 5 };
-        source.success_markers = markers;
-        assert_int_equal(list(&c, &source, NULL, &error), 0);
-        assert_int_equal(c.n, 5);
-        source.success_markers = absent;
-        assert_int_equal(list(&c, &source, NULL, &error), -ECANCELED);
-        assert_string_equal(c.last, "s3://bucket/data/2026112005/_DONE");
-        source.from = source.to = (struct time_point){ 2026, 11, 20, 6 };
-        assert_int_equal(list(&c, &source, NULL, &error), -ECANCELED);
-        assert_string_equal(c.last, "s3://bucket/data/2026112006/");
+        check_hours(&source, "s3://bucket/data/2026112005/_DONE", "s3://bucket/data/2026112006/");
 }
 
 static void test_s3_keys(void **state) {
@@ -554,7 +561,6 @@ static void test_hdfs_list(void **state) {
                 { "hdfs://nn/private/one", NULL,
                   "403 Forbidden: AccessControlException: Permission denied: user=ml ops, access=READ" },
         };
-        char *markers[] = { (char *)"_SUCCESS", NULL }, *absent[] = { (char *)"_DONE", NULL };
         _cleanup_free_ char *error = NULL;
         struct input_source source;
         struct collected c;
@@ -570,19 +576,8 @@ static void test_hdfs_list(void **state) {
         assert_string_equal(c.last, "hdfs://nn/many/02499");
         assert_int_equal(list(&c, &source, "hdfs://nn/many/01499", &error), 0);
         assert_int_equal(c.n, 1000);
-        /* Markers, and hours. */
         source = hadoop(endpoint, sizeof(endpoint), "hdfs://nn/data/{{YYYY}}{{MM}}{{DD}}{{HH}}");
-        source.has_range = true;
-        source.from = source.to = (struct time_point){ 2026, 11, 20, 5 };
-        source.success_markers = markers;
-        assert_int_equal(list(&c, &source, NULL, &error), 0);
-        assert_int_equal(c.n, 5);
-        source.success_markers = absent;
-        assert_int_equal(list(&c, &source, NULL, &error), -ECANCELED);
-        assert_string_equal(c.last, "hdfs://nn/data/2026112005/_DONE");
-        source.from = source.to = (struct time_point){ 2026, 11, 20, 6 };
-        assert_int_equal(list(&c, &source, NULL, &error), -ECANCELED);
-        assert_string_equal(c.last, "hdfs://nn/data/2026112006");
+        check_hours(&source, "hdfs://nn/data/2026112005/_DONE", "hdfs://nn/data/2026112006");
 }
 
 /* Of several namenodes the active one is found, whichever that is. */
