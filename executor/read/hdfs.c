@@ -52,7 +52,7 @@ static char *endpoint_of(const struct input_source *source, unsigned n, const ch
         return strndup(s, size);
 }
 
-static int user_name(const struct input_source *source, char **ret) {
+char *hdfs_user(const struct input_source *source) {
         const char *name = source->hdfs_user ?: getenv("HADOOP_USER_NAME");
         struct passwd pw, *found = NULL;
         char buf[4096], number[16];
@@ -62,13 +62,12 @@ static int user_name(const struct input_source *source, char **ret) {
                 snprintf(number, sizeof(number), "%u", (unsigned)getuid());
                 name = found ? found->pw_name : number;
         }
-        *ret = s3_encode(name, false);
-        return *ret ? 0 : -ENOMEM;
+        return s3_encode(name, false);
 }
 
-int hdfs_url(const struct input_source *source, unsigned endpoint, const char *path, const char *query,
-             char **ret) {
-        _cleanup_free_ char *encoded = NULL, *base = NULL, *user = NULL;
+int hdfs_url(const struct input_source *source, unsigned endpoint, const char *user, const char *path,
+             const char *query, char **ret) {
+        _cleanup_free_ char *encoded = NULL, *base = NULL;
         const char *host = path + strlen(HDFS_SCHEME);
         size_t n;
 
@@ -77,7 +76,7 @@ int hdfs_url(const struct input_source *source, unsigned endpoint, const char *p
                 return -EINVAL;
         encoded = s3_encode(host + n, true);
         base = endpoint_of(source, endpoint, host, n);
-        if (!encoded || !base || user_name(source, &user) < 0)
+        if (!encoded || !base)
                 return -ENOMEM;
         if (asprintf(ret, "%s/webhdfs/v1%s?%s&user.name=%s", base, encoded, query, user) < 0)
                 return -ENOMEM;

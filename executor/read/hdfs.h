@@ -17,10 +17,14 @@
 /* Namenodes that the source names, at least 1: which of them is active is found by asking. */
 unsigned hdfs_endpoints(const struct input_source *source);
 
-/* Of "hdfs://host/path" at the source's n-th endpoint. query: "op=…", encoded. -EINVAL: it is no such path,
- * or nothing says where the namenode is; -ENOMEM. */
-int hdfs_url(const struct input_source *source, unsigned endpoint, const char *path, const char *query,
-             char **ret);
+/* As whom the source is read, encoded for an address: may ask the host's user database, so once. Allocated;
+ * NULL: out of memory. */
+char *hdfs_user(const struct input_source *source);
+
+/* Of "hdfs://host/path" at the source's n-th endpoint. user: hdfs_user(). query: "op=…", encoded. -EINVAL: it
+ * is no such path, or nothing says where the namenode is; -ENOMEM. */
+int hdfs_url(const struct input_source *source, unsigned endpoint, const char *user, const char *path,
+             const char *query, char **ret);
 
 struct hdfs_status {
         const char *name;     /* within its directory; "" of what was asked for itself */

@@ -31,7 +31,8 @@ struct http {
         CURLM *multi;
         struct curl_slist *headers;
         uint64_t silence_usec;
-        unsigned endpoint; /* hdfs: the namenode that is asked */
+        unsigned endpoint; /* hdfs: the namenode that is asked, */
+        char *user;        /* and as whom */
         char trouble[CURL_ERROR_SIZE];
         /* of the request that is under way */
         bool added, begun, paused, over;
@@ -272,6 +273,8 @@ int http_new(const struct input_source *source, const atomic_bool *cancel, struc
         h->easy = h->curl->easy_init();
         h->multi = h->curl->multi_init();
         h->stash = malloc((size_t)STASH);
+        if (source->kind == SOURCE_HDFS && !(h->user = hdfs_user(source)))
+                return -ENOMEM;
         if (!h->easy || !h->multi || !h->stash)
                 return -ENOMEM;
         r = set_options(h);
@@ -305,6 +308,7 @@ struct http *http_free(struct http *h) {
                 h->curl->easy_cleanup(h->easy);
         if (h->headers)
                 h->curl->slist_free_all(h->headers);
+        free(h->user);
         free(h->stash);
         free(h);
         return NULL;
@@ -421,7 +425,7 @@ static int make_hdfs_url(const struct http *h, const struct http_request *q, cha
         else
                 snprintf(open, sizeof(open), "op=OPEN&offset=%llu&length=%llu", (unsigned long long)q->first,
                          (unsigned long long)(q->last - q->first));
-        return hdfs_url(h->source, h->endpoint, q->path, q->query ? q->query : open, ret);
+        return hdfs_url(h->source, h->endpoint, h->user, q->path, q->query ? q->query : open, ret);
 }
 
 static int prepare_transfer(struct http *h, const struct http_request *q) {

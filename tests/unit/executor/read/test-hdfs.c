@@ -17,9 +17,10 @@
 
 static void check_url(const struct input_source *s, unsigned endpoint, const char *path,
                       const char *expected) {
-        _cleanup_free_ char *url = NULL;
+        _cleanup_free_ char *url = NULL, *user = hdfs_user(s);
 
-        assert_int_equal(hdfs_url(s, endpoint, path, "op=OPEN", &url), 0);
+        assert_non_null(user);
+        assert_int_equal(hdfs_url(s, endpoint, user, path, "op=OPEN", &url), 0);
         assert_string_equal(url, expected);
 }
 
@@ -41,10 +42,10 @@ static void test_url(void **state) {
         unsetenv("HADOOP_USER_NAME");
         if (getuid() == 0)
                 check_url(&s, 0, "hdfs:///x", "https://a:9871/webhdfs/v1/x?op=OPEN&user.name=root");
-        assert_int_equal(hdfs_url(&s, 0, "hdfs://nn", "op=OPEN", &url), -EINVAL);
-        assert_int_equal(hdfs_url(&s, 0, "http://nn/x", "op=OPEN", &url), -EINVAL);
+        assert_int_equal(hdfs_url(&s, 0, "eve", "hdfs://nn", "op=OPEN", &url), -EINVAL);
+        assert_int_equal(hdfs_url(&s, 0, "eve", "http://nn/x", "op=OPEN", &url), -EINVAL);
         s.hdfs_endpoint = NULL;
-        assert_int_equal(hdfs_url(&s, 0, "hdfs:///x", "op=OPEN", &url), -EINVAL);
+        assert_int_equal(hdfs_url(&s, 0, "eve", "hdfs:///x", "op=OPEN", &url), -EINVAL);
 }
 
 static char got[1024];
