@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
 #include "masterd/api/audience.h"
+#include "masterd/api/changes-call.h"
 #include "masterd/api/link-object.h"
 #include "masterd/api/looking.h"
 #include "masterd/core/listeners.h"
@@ -198,6 +199,7 @@ static const struct source *scan_source(struct job *j, struct node *node, const 
 
 static const struct upcalls upcalls = {
         .tell_watchers = audience_tell,
+        .changed = changes_call_wake,
         .may_look = api_sees,
         .job_not_placeable = job_not_placeable,
         .job_kept_waiting = job_kept_waiting,

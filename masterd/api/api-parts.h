@@ -6,11 +6,14 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
+struct change_waits;
+
 struct api {
         struct callers *callers; /* NULL: not connected to the bus, or not any more; so are these: */
         struct audit *audit;
         struct people *people; /* users' names and groups */
         struct quota *quota;   /* what users have under way */
+        struct change_waits *change_waits;
 
         const sd_bus_message *known_for; /* the call in hand has waited for its people (looking.c) */
         uint32_t backup_uid;             /* of primus-backup.service */

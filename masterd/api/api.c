@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api-parts.h"
+#include "masterd/api/changes-call.h"
 #include "masterd/api/looking.h"
 #include "masterd/api/turn.h"
 #include "masterd/caller/audit.h"
@@ -184,6 +185,7 @@ int api_connect(struct manager *m) {
                 r = sd_bus_match_signal_async(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
                                               "org.freedesktop.DBus.Local", "Disconnected", on_disconnected,
                                               NULL, m);
+        r = r < 0 ? r : changes_call_start(m);
         if (r >= 0)
                 r = callers_new(m->bus, &m->api->callers);
         if (r >= 0)
@@ -219,6 +221,7 @@ int api_publish(struct manager *m) {
 }
 
 void api_disconnect(struct manager *m) {
+        changes_call_stop(m);
         m->api->people = people_free(m->api->people);
         callers_free(m->api->callers);
         m->api->callers = NULL;

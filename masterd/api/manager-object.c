@@ -8,6 +8,7 @@
 #include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
+#include "masterd/api/changes-call.h"
 #include "masterd/api/looking.h"
 #include "masterd/api/options.h"
 #include "masterd/caller/authorize.h"
@@ -422,6 +423,9 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 api_on_get_job_defaults, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListPools", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", pools),
                                 api_on_list_pools, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Changes", SD_BUS_ARGS("s", since, "t", wait, "a{sv}", options),
+                                SD_BUS_RESULT("s", now, "b", reset, "au", jobs, "as", nodes), api_on_changes,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListNodes", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(sssddttuuuta{sv})", nodes),
                                 on_list_nodes, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("PutBundle", SD_BUS_ARGS("s", sha256, "t", size, "t", offset, "ay", chunk),

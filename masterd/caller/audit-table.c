@@ -22,6 +22,7 @@ const struct audit_rule audit_rules[] = {
         { "Manager", "ListQueue", AUDIT_READS, NULL },
         { "Manager", "GetJobDefaults", AUDIT_READS, NULL },
         { "Manager", "ListPools", AUDIT_READS, NULL },
+        { "Manager", "Changes", AUDIT_READS, NULL },
         { "Manager", "ListNodes", AUDIT_READS, NULL },
         { "Manager", "PutBundle", AUDIT_PIECES, "sha256 size offset" },
         { "Manager", "CreateToken", AUDIT_CHANGES, "options" },

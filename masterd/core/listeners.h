@@ -81,6 +81,8 @@ struct listener {
 struct upcalls {
         /* What signals ask of api, as audience_tell(): calls send for each who may look at the job. */
         void (*tell_watchers)(struct job *j, watcher_function send, const void *data, size_t size);
+        /* Something was put into m->changes: who waits for that is in api. */
+        void (*changed)(struct manager *m);
         /* What the relay asks of api, as api_sees(): whether that user may look at the job. */
         bool (*may_look)(struct manager *m, uint32_t uid, const struct job *j);
         /* What the queue asks of life. Whether it is somebody else's turn to make something of the job (it

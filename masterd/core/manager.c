@@ -7,9 +7,11 @@
 #include "lib/base/exit.h"
 #include "lib/base/log.h"
 #include "masterd/caller/reply.h"
+#include "masterd/core/changes.h"
 #include "masterd/core/space-parts.h"
 
 #define DUE_USEC (5 * USEC_PER_MSEC)
+#define CHANGES_MAX 65536u
 
 struct effect {
         effect_fn run;
@@ -200,7 +202,8 @@ int manager_new(void (*schedule)(struct manager *m), struct manager **ret) {
                 return log_oom();
         p = m->pending = calloc(1, sizeof(*m->pending));
         m->space = calloc(1, sizeof(*m->space));
-        if (!p || !m->space) {
+        m->changes = changes_new(CHANGES_MAX);
+        if (!p || !m->space || !m->changes) {
                 manager_free(m);
                 return log_oom();
         }
@@ -243,6 +246,7 @@ void manager_free(struct manager *m) {
         nodes_clear(&m->nodes);
         pending_free(m->pending);
         free(m->space);
+        changes_free(m->changes);
         sd_event_unref(m->event);
         conf_done(&m->conf);
         free(m);

@@ -26,6 +26,7 @@ struct watch;
 struct relay_state;
 struct api;
 struct space;
+struct changes;
 struct pending;
 
 /* In the state directory, while a backup is made. */
@@ -50,6 +51,7 @@ struct manager {
 
         struct pending *pending;                 /* what the end of this turn does (manager.c) */
         struct space *space;                     /* what is left of the memory */
+        struct changes *changes;                 /* what was told of to people, by numbers */
         const struct listener *const *listeners; /* masterd/core/listeners.h; the last is NULL */
         const struct upcalls *up;
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "masterd/core/changes.h"
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"
 
@@ -28,10 +29,16 @@ static struct notice *notice_alloc(const char *name) {
         return c;
 }
 
+static void note_job(struct manager *m, uint32_t number) {
+        changes_job(m->changes, number);
+        m->up->changed(m);
+}
+
 static void run_job_new(struct manager *m, void *data) {
         struct notice *c = data;
         char path[64];
 
+        note_job(m, c->job);
         (void)sd_bus_emit_signal(m->bus, MASTER_PATH, MASTER_MANAGER, "JobNew", "uo", c->job,
                                  notice_job_path(c->job, path));
         free(c);
@@ -50,6 +57,7 @@ static void run_job_changed(struct manager *m, void *data) {
         struct notice *c = data;
         char path[64];
 
+        note_job(m, c->job);
         if (manager_job(m, c->job))
                 (void)sd_bus_emit_properties_changed(m->bus, notice_job_path(c->job, path), MASTER_JOB,
                                                      "State", "ExitStatus", NULL);
@@ -72,6 +80,7 @@ static void run_job_removed(struct manager *m, void *data) {
         struct notice *c = data;
         char path[64];
 
+        note_job(m, c->job);
         (void)sd_bus_emit_signal(m->bus, MASTER_PATH, MASTER_MANAGER, "JobRemoved", "uos", c->job,
                                  notice_job_path(c->job, path), c->state);
         free(c);
@@ -108,6 +117,7 @@ static void run_executor_changed(struct manager *m, void *data) {
         struct notice *c = data;
         struct job *j = manager_job(m, c->job);
 
+        note_job(m, c->job);
         if (j)
                 m->up->tell_watchers(j, send_executor_changed, c, sizeof(*c));
         free(c);
@@ -134,6 +144,8 @@ static void run_node_changed(struct manager *m, void *data) {
         _cleanup_free_ char *path = NULL;
         struct notice *c = data;
 
+        changes_node(m->changes, c->name);
+        m->up->changed(m);
         if (nodes_get(&m->nodes, c->name) && sd_bus_path_encode(MASTER_NODE_PREFIX, c->name, &path) >= 0)
                 (void)sd_bus_emit_properties_changed(m->bus, path, MASTER_NODE, "State", "Conditions", NULL);
         free(c);
