@@ -13,6 +13,7 @@ import sys
 
 BASE = {"lib/base"}
 WIRE = {"lib/base", "lib/wire"}
+HTTP = {"lib/http"}
 POLICY = {"lib/policy"}
 HOST = WIRE | POLICY | {"lib/unit"}
 
@@ -27,6 +28,7 @@ PRIMUSCTL = ["tools/primusctl", "tools/primusctl/commands", "tools/primusctl/doc
 
 # Pure rooms: they decide, and know neither the state nor the loop of their program.
 MASTERD_PURE = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store", "masterd/health"}
+WEBD_PURE = {"webd/route"}
 AGENTD_PURE = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
                "agentd/feed", "agentd/log", "agentd/capture", "agentd/observe"}
 
@@ -57,6 +59,11 @@ ALLOWED = {
     "masterd/caller": WIRE,
     # What masterd replies, as JSON: it asks nobody.
     "lib/json": WIRE,
+    "lib/http": BASE,
+    # The gateway: what a request means, and those under way. It knows nothing of jobs but what masterd says of them.
+    "webd": BASE | {"webd/serve", "webd/route"},
+    "webd/serve": WIRE | HTTP | {"lib/json", "webd/route"},
+    "webd/route": WIRE | {"lib/json"},
     # What the starter and agentd share where the one looks for the other.
     "lib/observe": BASE,
     # What is root on a host: it knows neither daemon, nor the network.
@@ -74,7 +81,7 @@ ALLOWED = {
     "agentd/device": WIRE,
     "agentd/cgroup": BASE,
     "agentd/net": BASE,
-    "agentd/metrics": WIRE | {"agentd/cgroup", "agentd/net", "agentd/probe"},
+    "agentd/metrics": WIRE | HTTP | {"agentd/cgroup", "agentd/net", "agentd/probe"},
     "agentd/probe": BASE | {"bpf", "lib/observe"},
     **below(AGENTD, HOST | AGENTD_PURE | {"lib/observe"}),
     "bpf": set(),
@@ -109,9 +116,10 @@ LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
     r"archive(_entry)?\.h": {"executor/files", "tools/primusctl/bus", "tools/state"},
-    r"jansson\.h": {"executor/read", "lib/wire", "lib/json", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
+    r"jansson\.h": {"executor/read", "lib/wire", "lib/json", "webd/route", "webd/serve", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
                       "masterd/admit", *PRIMUSCTL, "tools/state", "sim"},
     r"bpf/.*": {"starter/observe", "bpf"},
+    r"microhttpd\.h": {"lib/http"},
     r"curl/.*": {"executor/scan", "executor/read"},
     r"librdkafka/.*": {"executor/read"},
     r"(zlib|zstd)\.h": {"executor/read"},

@@ -46,6 +46,7 @@ TABLE = (
     ("agentd/*", "unit", f"{SMOKE} test_units.py::test_nothing_is_left_of_a_job"),
     ("bpf/*", "unit", "test_probe.py::test_a_moment_is_enough test_probe.py::test_network"),
     ("executor/*", "unit python", f"{SMOKE} test_data_feeding.py::test_enough_is_enough"),
+    ("webd/*", "unit", "test_web.py"),
     ("session/*", "unit", "test_session.py::test_output_errors_and_status test_run_stdio.py::test_it_goes_through test_run_stdio.py::test_a_shell"),
     ("starter/*", "unit", f"{SMOKE} test_units.py::test_nothing_is_left_of_a_job test_services.py::test_agentd_may_nothing"),
     ("lib/primus/*", "unit python", "test_data_feeding.py::test_enough_is_enough"),

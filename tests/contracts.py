@@ -166,6 +166,33 @@ def members_are_sent():
 
 members_are_sent()
 
+
+def methods_are_served():
+    """Each method of masterd's is at an address of primus-webd's, or docs/rest.md says why not; and the page has each address, with its
+    methods. Arguments have the types of the interface."""
+    program = build / "tests/unit/webd/route/test-table"
+    known = {(interface.get("name").rpartition(".")[2], method.get("name")): "".join(a.get("type") for a in method.iter("arg") if a.get("direction", "in") == "in")
+             for interface in xml("org.primus.Master1.xml").iter("interface") for method in interface.iter("method")}
+    addresses, served = {}, set()
+    for line in subprocess.run([program, "--print"], capture_output=True, text=True, check=True).stdout.splitlines():
+        method, path, call, taken = line.split(" ")
+        owner, _, member = call.rpartition(".")
+        addresses.setdefault(f"{method} {path}", []).append(f"{owner.rpartition('.')[2]}.{member}")
+        if owner == "org.freedesktop.DBus.Properties":
+            continue
+        served.add((owner, member))
+        check(known.get((owner, member)) == taken, f"{method} {path} calls {call} with {taken!r}, which takes {known.get((owner, member))!r}")
+    table, _, rest = (source / "docs/rest.md").read_text(encoding="utf-8").partition("## What has no address")
+    told = {address: methods.split(", ") for address, methods in re.findall(r"^\| `([A-Z]+ \S+)` \| (\w[^|]*) \|", table, re.M)}
+    told.pop("GET /v1/events", None)
+    check(told == addresses, f"docs/rest.md and webd/route/table.c differ in {sorted(a for a in set(told) | set(addresses) if told.get(a) != addresses.get(a))}")
+    without = {tuple(name.split(".")) for row in re.findall(r"^\| (\w+\.[^|]*) \|", rest, re.M) for name in row.split(", ")}
+    check(served | without == set(known) and not served & without,
+          f"docs/rest.md does not say why these have no address, or they have one: {sorted('.'.join(pair) for pair in ((served | without) ^ set(known)) | (served & without))}")
+
+
+methods_are_served()
+
 # What every service has at least; one that cannot says why in a comment, by the setting's name.
 LEAST = ("CapabilityBoundingSet", "LockPersonality", "NoNewPrivileges", "PrivateMounts", "PrivateTmp", "PrivateDevices", "ProtectClock",
          "ProtectControlGroups", "ProtectHome", "ProtectHostname", "ProtectKernelLogs", "ProtectKernelModules", "ProtectKernelTunables",
@@ -188,7 +215,7 @@ if shutil.which("systemd-analyze"):
         ours = [line for line in done.stderr.splitlines() if "primus" in line]
         check(not ours, "systemd-analyze verify: " + "\n".join(ours))
     for unit, most in (("primus-masterd", 1.4), ("primus-agentd", 1.9), ("primus-starter", 2.5), ("primus-first-contact", 1.7), ("primus-alone", 1.0), ("primus-backup", 0.5), ("primus-backup-key", 0.8),
-                       ("primus-hook-fence@", 2.6), ("primus-hook-notify@", 1.4)):
+                       ("primus-hook-fence@", 2.6), ("primus-hook-notify@", 1.4), ("user/primus-web", 1.5)):
         done = subprocess.run(["systemd-analyze", "security", "--offline=yes", f"--threshold={round(most * 10)}", "--no-pager",
                                build / f"units/{unit}.service"], capture_output=True, text=True)
         check(done.returncode == 0, f"systemd-analyze security: {unit}: more than {most}: {done.stdout.strip().splitlines()[-1:]}")

@@ -13,7 +13,7 @@ OURS = "Apache-2.0"
 # The licence itself, prose, settings of tools, and data, whose origin and licence stand beside it.
 NONE = """
     LICENSE *.md .gitignore .gitattributes .clang-format .clang-tidy
-    examples/*/data/* examples/files/names/* examples/digits/heldout.txt tests/data/* *.png *.svg
+    examples/*/data/* examples/files/names/* examples/digits/heldout.txt tests/data/* *.png *.svg webd/page/vendor/*
 """.split()
 # Configurations as their authors wrote them, and traces: JSON knows no comments. And bytes for the fuzz targets.
 NO_COMMENTS = "tests/*.json examples/upstream/* examples/sim/*.json examples/sim/*.csv tests/fuzz/corpus/*".split()

@@ -59,7 +59,7 @@ def main():
         if not os.path.exists(os.path.join(top, where)):
             wrong.append(f"{where} is not there, but tests/mirror.py says that it drives {', '.join(names)}")
         driven.update({name: where for name in names})
-    for room in sorted(arrows.MASTERD_PURE | arrows.AGENTD_PURE):
+    for room in sorted(arrows.MASTERD_PURE | arrows.AGENTD_PURE | arrows.WEBD_PURE):
         for file in sorted(os.listdir(os.path.join(top, room))):
             name, ext = os.path.splitext(file)
             if ext != ".c":

@@ -24,16 +24,10 @@ bool metrics_address_valid(const char *text) {
 }
 
 #ifdef HAVE_METRICS
-#include <microhttpd.h>
-
 #include "agentd/metrics/accept.h"
+#include "lib/http/server.h"
 
 #define REQUEST_MEMORY 8192u /* of a connection, for its request and the answer's headers */
-
-struct connection {
-        int fd;
-        uint64_t since; /* its request, or its connection, began */
-};
 
 /* A page that was made, of each of the two formats. */
 struct page {
@@ -42,16 +36,13 @@ struct page {
 };
 
 struct metrics_server {
-        sd_event *event;
-        sd_event_source *io, *timer, *reaper;
-        struct MHD_Daemon *daemon;
+        struct http_server *http;
         struct MHD_Response *not_found, *not_allowed, *busy;
         metrics_page page;
         void *userdata;
         char *path; /* of the unix socket */
         struct page pages[2];
-        struct connection connections[METRICS_CONNECTIONS];
-        unsigned n_connections, n_pages;
+        unsigned n_pages;
 };
 
 /* ---- listening ---- */
@@ -175,93 +166,23 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         return send_page(s, connection, request);
 }
 
-/* ---- connections ---- */
-
-static int fd_of(struct MHD_Connection *connection) {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-        return info ? info->connect_fd : -EBADF;
-}
-
-static struct connection *connection_find(struct metrics_server *s, int fd) {
-        for (unsigned i = 0; i < s->n_connections; i++)
-                if (s->connections[i].fd == fd)
-                        return &s->connections[i];
-        return NULL;
-}
-
-/* Ends those whose time is over; the server hears of it from the socket. */
-static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct metrics_server *s = userdata;
-        uint64_t now = now_boot();
-
-        for (unsigned i = 0; i < s->n_connections; i++)
-                if (now - s->connections[i].since > METRICS_REQUEST_SEC * USEC_PER_SEC)
-                        (void)shutdown(s->connections[i].fd, SHUT_RDWR);
-        if (s->n_connections == 0) { /* nor is anything kept for nobody */
-                page_forget(&s->pages[0]);
-                page_forget(&s->pages[1]);
-                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        }
-        (void)sd_event_source_set_time_relative(source, METRICS_IDLE_SEC * USEC_PER_SEC);
-        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-}
-
-static void on_connection(void *userdata, struct MHD_Connection *connection, void **context,
-                          enum MHD_ConnectionNotificationCode what) {
-        struct metrics_server *s = userdata;
-        struct connection *c = connection_find(s, fd_of(connection));
-
-        if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-                if (c)
-                        *c = s->connections[--s->n_connections];
-                return;
-        }
-        if (s->n_connections == METRICS_CONNECTIONS)
-                return; /* the library takes no more than that */
-        s->connections[s->n_connections++] = (struct connection){ fd_of(connection), now_boot() };
-        if (s->n_connections > 1)
-                return;
-        (void)sd_event_source_set_time_relative(s->reaper, METRICS_IDLE_SEC * USEC_PER_SEC);
-        (void)sd_event_source_set_enabled(s->reaper, SD_EVENT_ONESHOT);
-}
+/* ---- requests ---- */
 
 static void on_completed(void *userdata, struct MHD_Connection *connection, void **request,
                          enum MHD_RequestTerminationCode why) {
         struct metrics_server *s = userdata;
-        struct connection *c = connection_find(s, fd_of(connection));
 
         if (*request == &s->n_pages)
                 s->n_pages--;
         *request = NULL;
-        if (c && why == MHD_REQUEST_TERMINATED_COMPLETED_OK)
-                c->since = now_boot(); /* of the next one, on the same connection */
 }
 
-/* ---- in the loop ---- */
+/* Nothing is kept for nobody. */
+static void on_idle(void *userdata) {
+        struct metrics_server *s = userdata;
 
-static int go_on(struct metrics_server *s) {
-        bool full = s->n_connections == METRICS_CONNECTIONS;
-        MHD_UNSIGNED_LONG_LONG ms;
-
-        if (MHD_run(s->daemon) != MHD_YES)
-                return -EIO;
-        /* The library listens again at its next turn only. */
-        if (full && s->n_connections < METRICS_CONNECTIONS && MHD_run(s->daemon) != MHD_YES)
-                return -EIO;
-        if (MHD_get_timeout(s->daemon, &ms) != MHD_YES)
-                return sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
-        (void)sd_event_source_set_time_relative(s->timer, MIN((uint64_t)ms, UINT64_C(60000)) * USEC_PER_MSEC);
-        return sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
-}
-
-static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        return go_on(userdata);
-}
-
-static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
-        return go_on(userdata);
+        page_forget(&s->pages[0]);
+        page_forget(&s->pages[1]);
 }
 
 /* ---- life ---- */
@@ -275,33 +196,22 @@ static struct MHD_Response *fixed(const char *text) {
         return response;
 }
 
-static int start_server(struct metrics_server *s, int fd) {
-        const union MHD_DaemonInfo *info;
+static int start_server(struct metrics_server *s, sd_event *event, int fd) {
+        static const struct http_limits limits = { METRICS_CONNECTIONS, METRICS_IDLE_SEC, METRICS_REQUEST_SEC,
+                                                   REQUEST_MEMORY };
+        static const struct http_handlers handlers = { .request = on_request,
+                                                       .completed = on_completed,
+                                                       .idle = on_idle };
 
         s->not_found = fixed("There is only " PATH ".\n");
         s->not_allowed = fixed("Only GET and HEAD.\n");
         s->busy = fixed("No page can be made now; try again.\n");
-        if (!s->not_found || !s->not_allowed || !s->busy)
-                return -ENOMEM;
-        (void)MHD_add_response_header(s->not_allowed, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-        s->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, fd,
-                MHD_OPTION_CONNECTION_LIMIT, METRICS_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-                METRICS_IDLE_SEC, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MEMORY,
-                MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024, MHD_OPTION_NOTIFY_CONNECTION,
-                on_connection, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
-        if (!s->daemon) {
+        if (!s->not_found || !s->not_allowed || !s->busy) {
                 (void)close_fd(fd);
-                return -EIO;
+                return -ENOMEM;
         }
-        info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-        if (!info || info->epoll_fd < 0)
-                return -EIO;
-        TRY(sd_event_add_io(s->event, &s->io, info->epoll_fd, EPOLLIN, on_io, s));
-        TRY(sd_event_add_time(s->event, &s->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC, on_time, s));
-        TRY(sd_event_source_set_enabled(s->timer, SD_EVENT_OFF));
-        TRY(sd_event_add_time(s->event, &s->reaper, CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_reap, s));
-        return sd_event_source_set_enabled(s->reaper, SD_EVENT_OFF);
+        (void)MHD_add_response_header(s->not_allowed, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+        return http_server_new(event, fd, &limits, &handlers, s, &s->http);
 }
 
 int metrics_server_new(sd_event *event, const char *address, metrics_page page, void *userdata,
@@ -312,7 +222,6 @@ int metrics_server_new(sd_event *event, const char *address, metrics_page page, 
 
         if (!s)
                 return -ENOMEM;
-        s->event = sd_event_ref(event);
         s->page = page;
         s->userdata = userdata;
         if (*address == '/') {
@@ -325,7 +234,7 @@ int metrics_server_new(sd_event *event, const char *address, metrics_page page, 
                 fd = addr_parse(address, 0, &a) < 0 ? -EINVAL : listen_inet(&a);
         if (fd < 0)
                 return fd;
-        r = start_server(s, fd); /* has taken the socket */
+        r = start_server(s, event, fd); /* has taken the socket */
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);
@@ -335,11 +244,7 @@ int metrics_server_new(sd_event *event, const char *address, metrics_page page, 
 void metrics_server_free(struct metrics_server *s) {
         if (!s)
                 return;
-        sd_event_source_disable_unref(s->io);
-        sd_event_source_disable_unref(s->timer);
-        if (s->daemon)
-                MHD_stop_daemon(s->daemon); /* closes the socket, too */
-        sd_event_source_disable_unref(s->reaper);
+        http_server_free(s->http);
         page_forget(&s->pages[0]);
         page_forget(&s->pages[1]);
         if (s->not_found)
@@ -351,7 +256,6 @@ void metrics_server_free(struct metrics_server *s) {
         if (s->path)
                 (void)unlink(s->path);
         free(s->path);
-        sd_event_unref(s->event);
         free(s);
 }
 

@@ -22,6 +22,9 @@ int json_status_join(json_t *job, json_t *status, json_t *executors);
 extern const struct json_shape json_thread;  /* Capture, a row */
 extern const struct json_shape json_capture; /* Capture, what stands behind the rows; the rest comes later */
 
+/* cluster.c */
+extern const struct json_shape json_cluster; /* GetAll, of the manager */
+
 /* queue.c */
 extern const struct json_shape json_waiting; /* ListQueue, a row */
 extern const struct json_shape json_pool;    /* ListPools, a row */

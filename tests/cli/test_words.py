@@ -63,3 +63,13 @@ def test_options(ctl):
 def test_slips(ctl, typed, said):
     done = ctl(*typed)
     assert done.returncode == 2 and said in done.stderr
+
+
+def test_web(ctl):
+    """Where the gateway is not installed it says which package has it; and no host's name becomes anything else."""
+    done = ctl("web")
+    assert done.returncode == 1 and "the package primus-web has it" in done.stderr
+    for name in ("-oProxyCommand=x", "a;b", "a b", ""):
+        done = ctl(f"--host={name}", "web")
+        assert done.returncode == 2, (name, done.stderr)
+    assert ctl("web", "--port", "0").returncode == 2

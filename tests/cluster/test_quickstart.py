@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import urllib.request
 
 import pytest
 from sandbox import cluster_name
@@ -34,8 +35,15 @@ def test_trains_and_shows_it(quickstart):
     assert len(done) >= 2 and done == sorted(done), out
     assert len(re.findall(r"^ROLE +NUM +RUNNING", out, re.M)) == 1
     assert float(re.search(r"done: held-out accuracy (\d\.\d+)", out)[1]) >= 0.95
-    assert [line.split(":")[0] for line in out.splitlines()[-3:]] == ["look around", "submit another", "take it down"]
-    # The three lines are true.
+    assert [line.split(":")[0] for line in out.splitlines()[-4:]] == ["in a browser", "look around", "submit another", "take it down"]
+    # The lines are true.
+    with subprocess.Popen(out.splitlines()[-4].split(":", 1)[1].split(), cwd=SOURCE, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as web:
+        try:
+            address = web.stdout.readline()
+            with urllib.request.urlopen(address.split("#")[0], timeout=20) as page:
+                assert b"<title>Primus" in page.read()
+        finally:
+            web.send_signal(signal.SIGINT)
     look, another = [line.split(":", 1)[1].strip() for line in out.splitlines()[-3:-1]]
     said = subprocess.run(["bash", "-euc", look], cwd=SOURCE, capture_output=True, text=True, timeout=60)
     assert said.returncode == 0 and "/org/primus/Master1/node/n3" in said.stdout, said.stderr

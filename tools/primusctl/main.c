@@ -26,6 +26,7 @@ static const struct {
         { NULL, &get_command },
         { NULL, &events_command },
         { NULL, &why_command },
+        { NULL, &web_command },
         { "Steer", &kill_command },
         { NULL, &succeed_command },
         { NULL, &delete_command },

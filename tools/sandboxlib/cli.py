@@ -4,7 +4,7 @@ import argparse
 import os
 import shlex
 
-from . import cluster, host, network
+from . import cluster, host, network, web
 from .state import SOURCE, Cluster
 
 
@@ -38,6 +38,8 @@ def _parser():
     status = command("status", "which hosts are up")
     status.add_argument("--json", action="store_true")
     command("env", "print what makes programs on this machine speak to n1: eval \"$(tools/sandbox env)\"")
+    page = command("web", "show the cluster in a browser of this machine: prints the address, and serves until Ctrl-C")
+    page.add_argument("--user", default="ml", help="as this user of n1")
     # Parsed by tools/sandbox itself, before all this is loaded; named here for the help.
     command("exec", "run a command in a host: exec [--user U] [--cwd DIR] NODE -- CMD …", node=True)
     command("cut", "pull a host's network cable", node=True)
@@ -57,6 +59,8 @@ def main(argv):
         cluster.up(name, args.nodes, args.bind, args.conf, build, not args.no_rebuild, not args.no_primus and not args.root, args.root)
     elif args.command == "down":
         cluster.down_all(args.prefix) if args.all else cluster.down(name)
+    elif args.command == "web":
+        web.show(name, args.user)
     elif args.command == "prepare":
         cluster.prepare()
     elif args.command == "clean":

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page in a real browser: what a person does there, in both colours and on a narrow screen; and over kills of what it stands on."""
+import contextlib
+import json
+
+import pytest
+from browser import WINDOW, Browser
+from web import Web
+
+TALKS = {"name": "talks", "role": [{"roleName": "worker", "num": 2, "vcores": 0.1, "memoryMb": 32,
+                                    "command": r"printf '\033[31mred\033[0m <img src=x onerror=alert(1)> \342\200\256turned\n10%%\r20%%\r30%%\n'; exec sleep 600"}]}
+FAILS = {"name": "fails", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "echo 'ValueError: bad shard 17' >&2; exit 3"}]}
+# Pixels of that colour on the first plot.
+DRAWN = """const c = document.querySelector('.chart canvas'), d = document.createElement('div');
+    if (!c || !c.width) return 0;
+    d.style.color = 'var(--series-1)';
+    document.body.append(d);
+    const [r, g, b] = getComputedStyle(d).color.match(/[0-9]+/g).map(Number), p = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+    d.remove();
+    let n = 0;
+    for (let i = 0; i < p.length; i += 4) n += Math.abs(p[i] - r) + Math.abs(p[i + 1] - g) + Math.abs(p[i + 2] - b) < 12 && p[i + 3] > 200;
+    return n;"""
+
+
+@pytest.fixture(scope="module")
+def opened():
+    """{(cluster, user): browser}, closed after the last test."""
+    browsers = {}
+    with contextlib.ExitStack() as stack:
+        browsers["stack"] = stack
+        yield browsers
+
+
+@pytest.fixture
+def browse(cluster, opened, tmp_path_factory):
+    def get(user="ml"):
+        if user not in opened:
+            opened[user] = Browser(Web(cluster, user), tmp_path_factory.mktemp("profile"))
+            opened["stack"].callback(opened[user].close)
+        return opened[user]
+    return get
+
+
+def test_submit_look_and_kill(cluster, browse):
+    b = browse()
+    b.open("#/submit")
+    b.wait("Submit a job")
+    b.fill("textarea", '{\n  "name": "talks",\n  "role": [{"num": 0}]\n}')
+    b.press("Submit")
+    b.wait("roleName: missing")
+    assert b.run("return document.querySelector('.editor .wrong').textContent.trim()") == "3"
+    b.fill("textarea", json.dumps(TALKS))
+    b.press("Submit")
+    b.wait("2 executors run")
+    job = int(b.run("return location.hash").split("/")[-1])
+    assert cluster.status(job)["owner"] == 1000
+    b.press("Logs")
+    b.wait("<img src=x onerror=alert(1)> ‹202E›turned")
+    b.wait(lambda: "30%" in b.text() and "10%" not in b.text(), what="the last state of a bar")
+    assert b.run("return document.querySelector('.log .ansi-red').textContent") == "red"
+    b.press("Kill")
+    b.fill("dialog[open] input", "seen enough")
+    b.press("Kill", within="dialog[open]")
+    b.wait("Killed after")
+    b.wait("seen enough")
+    assert cluster.status(job)["state"] == "KILLED"
+    assert b.complaints() == []
+
+
+def test_every_view_in_both_colours_and_narrow(cluster, browse):
+    b = browse()
+    failed, job = cluster.submit(FAILS), cluster.submit(TALKS)
+    waits = cluster.submit({"name": "waits", "role": [{"roleName": "w", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "true"}], "after": [f"{job}:ok"]})
+    cluster.wait_job(failed)
+    cluster.wait_state(job, "RUNNING")
+    views = {"#/": "All 3 hosts are ready", "#/jobs?all=1": "fails", "#/queue": "waits", "#/hosts": "n3", "#/host/n1": "About it", "#/usage": "Usage", "#/submit": "Submit a job",
+             f"#/job/{failed}": "ValueError: bad shard 17", f"#/job/{job}": "worker/1", f"#/job/{waits}/why": "Pool", f"#/job/{job}/timeline": "2 attempts",
+             f"#/job/{job}/inside": "Look now", f"#/job/{job}/events": "submitted", f"#/job/{job}/config": '"talks"', f"#/job/{job}/logs": "Live", f"#/job/{job}/metrics": "10 minutes", "#/bla": "no such page"}
+    grounds = set()
+    for scheme, width in (("light", WINDOW[0]), ("dark", WINDOW[0]), ("light", 400)):
+        b.scheme(scheme)
+        b.window(width, WINDOW[1])
+        for address, text in views.items():
+            b.open(address)
+            b.wait(text)
+            assert b.unnamed() == [], (address, scheme)
+            # What is wide scrolls in itself; the page does not.
+            assert b.run("return document.documentElement.scrollWidth") <= width, (address, width)
+        # Not only axes: something is drawn in the colour of the first series.
+        b.open(f"#/job/{job}/metrics")
+        b.wait(lambda: b.run(DRAWN), what="a line of a plot")
+        grounds.add(b.run("return getComputedStyle(document.body).backgroundColor"))
+    assert len(grounds) == 2
+    b.scheme("light")
+    b.window(*WINDOW)
+    assert b.complaints() == []
+    cluster.kill(waits, job)
+
+
+def test_what_would_start_it_is_a_button(cluster, browse):
+    job = cluster.submit({"name": "too-many", "waitForHosts": True, "role": [{"roleName": "worker", "num": 4, "vcores": 1.9, "memoryMb": 32, "command": "exec sleep 600"}]})
+    b = browse()
+    b.open(f"#/job/{job}/why")
+    b.wait("worker vcores 1 (instead of 1.9)")
+    b.wait("it is number 1 in the queue")
+    b.run("[...document.querySelectorAll('li')].find(e => e.textContent.includes('vcores')).querySelector('button').click()")
+    b.press("Change it so", within="dialog[open]")
+    b.wait("4 executors run")
+    assert cluster.status(job)["version"] == 2
+    cluster.kill(job)
+
+
+def test_inside(cluster, browse):
+    job = cluster.submit({"name": "inside", "role": [{"roleName": "worker", "num": 2, "vcores": 0.2, "memoryMb": 64,
+                                                      "command": "while :; do cat /etc/passwd > /dev/null; sleep 0.1; done"}]})
+    cluster.wait_state(job, "RUNNING")
+    b = browse()
+    b.open(f"#/job/{job}/inside?role=worker&index=1")
+    b.press("Look now")
+    b.wait("Waits for")
+    b.wait(lambda: b.run("return document.querySelectorAll('tbody tr').length") >= 1, what="a thread")
+    b.press("Reads, writes, sends")
+    b.wait("times,")
+    assert b.run("return location.hash") == f"#/job/{job}/inside?role=worker&index=1&kind=io"
+    assert b.complaints() == []
+    cluster.kill(job)
+
+
+def test_filters_are_in_the_address(cluster, browse):
+    b = browse()
+    b.open("#/jobs?state=FAILED&name=fails")
+    b.wait("fails")
+    assert "talks" not in b.text()
+    b.press("Time")
+    assert b.run("return location.hash") == "#/jobs?state=FAILED&name=fails&sort=time"
+    assert b.complaints() == []
+
+
+def test_another_user(cluster, browse):
+    job = cluster.submit(TALKS)
+    cluster.wait_state(job, "RUNNING")
+    eve = browse("eve")
+    eve.open("#/jobs")
+    eve.wait("talks")
+    eve.open(f"#/job/{job}")
+    eve.wait("You may not")
+    assert "worker" not in eve.text()
+    b = browse()
+    b.open("#/host/n2")
+    b.press("Cordon")
+    b.press("Cordon", within="dialog[open]")
+    b.wait("org.primus.manage-nodes")
+    assert cluster.node_states()["n2"] == "READY"
+    b.press("Cancel", within="dialog[open]")
+    cluster.kill(job)
+
+
+def test_it_goes_on_by_itself(cluster, browse):
+    """The gateway and the master are killed while the page is open; nobody touches it."""
+    b = browse()
+    b.open("#/")
+    b.wait("live")
+    b.run("window.untouched = true")
+    cluster.exec("n1", "kill", "-9", str(b.tunnel.web.pid))
+    cluster.kill9("n1", "primus-masterd")
+    cluster.wait_nodes()
+    job = cluster.submit({**TALKS, "name": "after-the-kill"})
+    b.wait("after-the-kill", timeout=40)
+    b.wait("live")
+    cluster.kill(job)
+    b.wait(lambda: "after-the-kill" not in b.text(), what="that the job goes")
+    assert b.run("return window.untouched")

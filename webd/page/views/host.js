@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import { html } from '../vendor/htm/standalone.module.js';
+import { Action, address, Bar, Empty, Loaded, State, Table, Time, useLive } from '../parts.js';
+import { send } from '../transport.js';
+import { bytes, number, shown } from '../text.js';
+
+function Facts({ node }) {
+  const rows = [['Address', node.address], ['System', node.os], ['Kernel', node.kernel], ['Agent', node.version], ['Limits', node.limits ? 'enforced' : 'not enforced'],
+    ['Labels', (node.labels || []).join(' ')], ['Link', node.link]];
+  return html`<dl class="facts">${rows.filter(([, v]) => v).map(([k, v]) => html`<dt>${k}</dt><dd>${shown(v)}</dd>`)}</dl>`;
+}
+
+const executorColumns = [
+  { key: 'job', title: 'Job', right: true, cell: e => html`<a href=${address(['job', e.job])}>${e.job}</a>` },
+  { key: 'role', title: 'Executor', cell: e => `${shown(e.role)}/${e.index}` },
+  { key: 'state', title: 'State', cell: e => html`<${State} state=${e.state} />` },
+  { key: 'attempt', title: 'Attempt', right: true },
+  { key: 'startedAt', title: 'Started', cell: e => html`<${Time} at=${e.startedAt} />` },
+];
+
+function Actions({ name, node }) {
+  const post = (what, body) => send('POST', `nodes/${encodeURIComponent(name)}/${what}`, body);
+  const held = (node.holds || []).length > 0;
+  return html`<div class="buttons">
+    ${held ? html`<${Action} label="Uncordon" title=${`Let ${name} take work again`} run=${() => post('uncordon', {})} />`
+    : html`<${Action} label="Cordon" title=${`Place nothing new on ${name}`} text="What runs there runs on." fields=${[{ name: 'reason', label: 'Reason' }]} run=${v => post('cordon', v)} />`}
+    <${Action} label="Drain" danger title=${`Empty ${name}`} text="What runs there is stopped and goes on elsewhere; it counts as no failure." fields=${[{ name: 'reason', label: 'Reason' },
+    { name: 'minutes', label: 'Wait so many minutes for what ends by itself', type: 'number', min: 0, hint: 'empty: it is moved now' }]}
+      run=${v => post('drain', { reason: v.reason, ...(v.minutes ? { deadline: Math.round((Date.now() + v.minutes * 60000) * 1000) } : {}) })} /></div>`;
+}
+
+export function Host({ args: [name] }) {
+  const answer = useLive(`nodes/${encodeURIComponent(name)}`, { on: e => e.nodes?.includes(name) || e.jobs?.length > 0, every: 10000, apart: 1500 });
+  return html`<${Loaded} answer=${answer}>${node => html`
+    <div class="title"><h1>${name}</h1><${State} state=${node.state} /><span class="space"></span><${Actions} name=${name} node=${node} /></div>
+    ${node.reason && html`<p class="sentence warn">${shown(node.reason)}</p>`}
+    ${(node.conditions || []).map(c => html`<p class="sentence ${c.severity === 'ok' ? 'ok' : 'warn'}"><strong>${shown(c.kind)}</strong> ${shown(c.text)}, since <${Time} at=${c.since} /></p>`)}
+    <section class="cards">${[['Processors', 'cpus', number], ['Memory', 'memory', bytes], ['GPUs', 'gpus', number]].filter(([, k]) => node[k]).map(([title, k, show]) => html`
+      <div class="amount"><h3>${title}</h3><p class="big">${show(node[k] - node[`${k}Free`])} <span class="dim">of ${show(node[k])}</span></p>
+      <${Bar} share=${1 - node[`${k}Free`] / node[k]} label=${`${title} held`} /></div>`)}</section>
+    <h2>Executors</h2><${Table} label="Executors" columns=${executorColumns} rows=${node.executors || []} keyOf=${e => `${e.job}/${e.role}/${e.index}`} empty="Nothing runs here." />
+    ${(node.gpuList || []).length > 0 && html`<h2>GPUs</h2><ul class="plain">${node.gpuList.map(g => html`<li>${shown(g.model)} <span class="dim">${shown(g.uuid)}</span> ${bytes(g.memory)} ${g.mig} ${g.taken ? 'held' : 'free'}</li>`)}</ul>`}
+    <h2>Maintenance</h2>${(node.windows || []).length === 0 ? html`<${Empty}>No window is set.<//>` : html`<ul class="plain">${node.windows.map(w => html`<li><${Time} at=${w.from} /> to <${Time} at=${w.to} /> ${shown(w.reason)}</li>`)}</ul>`}
+    <h2>About it</h2><${Facts} node=${node} />`}<//>`;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primus-webd: arguments, the socket, the loop. It runs as the person whose rights it uses. */
+#include <getopt.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/exit.h"
+#include "lib/base/log.h"
+#include "lib/base/memory.h"
+#include "lib/base/parse.h"
+#include "webd/route/session.h"
+#include "webd/serve/serve.h"
+
+static const char usage[] =
+        "primus-webd [--browse]\n"
+        "\n"
+        "Serves Primus's page and its REST API to the person that it runs as, see primus-webd(8).\n"
+        "Started by systemd with a socket of that person's: systemctl --user start primus-web.socket.\n"
+        "\n"
+        "      --browse       listen on a port of the loopback instead, and print the address to open in a\n"
+        "                     browser; what \"primusctl web\" does\n"
+        "      --port PORT    with --browse: this port, not any\n"
+        "  -H, --host HOST    masterd runs there; reached over ssh\n"
+        "      --page DIR     the files of the page\n"
+        "      --idle SEC     end after so long without a connection; 0: never (60; with --browse: never)\n"
+        "      --help         this text\n"
+        "      --version      the version\n";
+
+struct options {
+        bool browse;
+        uint32_t port, idle_sec;
+        const char *host, *page;
+};
+
+static int number(const char *name, const char *text, uint32_t max, uint32_t *ret) {
+        if (parse_u32(text, 0, max, ret) >= 0)
+                return 1;
+        fprintf(stderr, "primus-webd: --%s: expected a number up to %u, not '%s'\n", name, max, text);
+        return -2;
+}
+
+static int take_option(struct options *o, int c) {
+        switch (c) {
+        case 'b':
+                o->browse = true;
+                return 1;
+        case 'p':
+                return number("port", optarg, 65535, &o->port);
+        case 'H':
+                o->host = optarg;
+                return 1;
+        case 'd':
+                o->page = optarg;
+                return 1;
+        case 'i':
+                return number("idle", optarg, 86400, &o->idle_sec);
+        case 'h':
+                fputs(usage, stdout);
+                return -EXIT_SUCCESS;
+        case 'v':
+                puts("primus-webd " PRIMUS_VERSION);
+                return -EXIT_SUCCESS;
+        default:
+                return -2;
+        }
+}
+
+/* > 0: go on, else the exit status. */
+static int parse_arguments(int argc, char **argv, struct options *o) {
+        static const struct option options[] = {
+                { "browse", no_argument, NULL, 'b' },     { "port", required_argument, NULL, 'p' },
+                { "host", required_argument, NULL, 'H' }, { "page", required_argument, NULL, 'd' },
+                { "idle", required_argument, NULL, 'i' }, { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'v' },    { NULL, 0, NULL, 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "H:", options, NULL)) != -1) {
+                int r = take_option(o, c);
+                if (r <= 0)
+                        return r;
+        }
+        if (optind < argc) {
+                fprintf(stderr, "primus-webd: unexpected argument '%s'\n", argv[optind]);
+                return -2;
+        }
+        if (o->browse || o->port == 0)
+                return 1;
+        fprintf(stderr, "primus-webd: --port goes with --browse\n");
+        return -2;
+}
+
+static int passed_socket(void) {
+        int n = sd_listen_fds(true);
+
+        if (n == 1 && sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, 1) > 0)
+                return SD_LISTEN_FDS_START;
+        log_error("No socket was passed; start primus-web.socket instead, or use --browse");
+        return -EINVAL;
+}
+
+static int listen_loopback(const struct options *o) {
+        struct sockaddr_in sa = { .sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)o->port),
+                                  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+        _cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, SOMAXCONN) < 0)
+                return log_error_errno(-errno, "Cannot listen on port %u of the loopback", o->port);
+        return TAKE_FD(fd);
+}
+
+static int port_of(int fd) {
+        struct sockaddr_in sa;
+        socklen_t size = sizeof(sa);
+
+        return getsockname(fd, (struct sockaddr *)&sa, &size) < 0 ? -errno : ntohs(sa.sin_port);
+}
+
+/* The token stands behind '#', which a browser sends to nobody. */
+static void print_address(int fd, const char *token) {
+        printf("http://127.0.0.1:%d/#token=%s\n", port_of(fd), token);
+        fflush(stdout);
+}
+
+static int prepare(sd_event **ret) {
+        sigset_t signals;
+        int r;
+
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGTERM);
+        sigaddset(&signals, SIGINT);
+        if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+                return log_error_errno(-errno, "Cannot block signals");
+        (void)signal(SIGPIPE, SIG_IGN);
+        if ((r = sd_event_new(ret)) < 0 || (r = sd_event_add_signal(*ret, NULL, SIGTERM, NULL, NULL)) < 0 ||
+            (r = sd_event_add_signal(*ret, NULL, SIGINT, NULL, NULL)) < 0 || (r = memory_watch(*ret)) < 0)
+                return log_error_errno(r, "Cannot make the event loop");
+        return 0;
+}
+
+static int serve_person(const struct options *o) {
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_(serve_free_p) struct serve *s = NULL;
+        char token[SESSION_SECRET_MAX] = "";
+        struct serve_options options = { .page = o->page,
+                                         .host = o->host,
+                                         .idle_usec = o->idle_sec * USEC_PER_SEC };
+        int fd = o->browse ? listen_loopback(o) : passed_socket(), r;
+
+        if (fd < 0)
+                return fd;
+        if (o->browse) {
+                session_secret(token);
+                options.token = token;
+                options.idle_usec = 0;
+        }
+        r = prepare(&event);
+        if (r < 0) {
+                (void)close_fd(fd);
+                return r;
+        }
+        r = serve_new(event, fd, &options, &s);
+        if (r < 0)
+                return log_error_errno(r, "Cannot serve");
+        if (o->browse)
+                print_address(fd, token);
+        (void)sd_notify(false, "READY=1");
+        return sd_event_loop(event);
+}
+
+int main(int argc, char **argv) {
+        struct options o = { .idle_sec = 60, .page = PRIMUS_PAGEDIR };
+        int r = parse_arguments(argc, argv, &o);
+
+        if (r <= 0)
+                return -r;
+        if (o.browse)
+                log_open_terminal("primus-webd");
+        else
+                log_open("primus-webd");
+        return exit_status(serve_person(&o));
+}
