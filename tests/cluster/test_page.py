@@ -71,11 +71,14 @@ def test_every_view_in_both_colours_and_narrow(cluster, browse):
     b = browse()
     failed, job = cluster.submit(FAILS), cluster.submit(TALKS)
     waits = cluster.submit({"name": "waits", "role": [{"roleName": "w", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "true"}], "after": [f"{job}:ok"]})
+    array = cluster.submit({"name": "many", "array": "0-1", "role": [{"roleName": "w", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "true"}]})
     cluster.wait_job(failed)
+    cluster.wait_job(array)
     cluster.wait_state(job, "RUNNING")
     views = {"#/": "All 3 hosts are ready", "#/jobs?all=1": "fails", "#/queue": "waits", "#/hosts": "n3", "#/host/n1": "About it", "#/usage": "Usage", "#/submit": "Submit a job",
              f"#/job/{failed}": "ValueError: bad shard 17", f"#/job/{job}": "worker/1", f"#/job/{waits}/why": "Pool", f"#/job/{job}/timeline": "2 attempts",
-             f"#/job/{job}/inside": "Look now", f"#/job/{job}/events": "submitted", f"#/job/{job}/config": '"talks"', f"#/job/{job}/logs": "Live", f"#/job/{job}/metrics": "10 minutes", "#/bla": "no such page"}
+             f"#/job/{job}/inside": "Look now", f"#/job/{job}/events": "submitted", f"#/job/{array}": "2 elements: 2 succeeded", f"#/jobs?array={array}&all=1": f"{array}[1]", "#/jobs?user=ml&all=1": "talks", "#/job/x": "no such job",
+             f"#/job/{job}/config": '"talks"', f"#/job/{job}/logs": "Live", f"#/job/{job}/metrics": "10 minutes", "#/bla": "no such page"}
     grounds = set()
     for scheme, width in (("light", WINDOW[0]), ("dark", WINDOW[0]), ("light", 400)):
         b.scheme(scheme)

@@ -58,7 +58,9 @@ const Line = ({ text }) => html`<div>${pieces(text).map(p => (p.className ? html
 
 export function Logs({ job, query }) {
   const executors = job.executors, first = executors.find(e => e.state === 'FAILED') || executors[0];
-  const role = query.role || first?.role || '', index = query.index ?? String(first?.index ?? 0), attempt = query.attempt || '0';
+  const role = query.role || first?.role || '', index = query.index ?? String(first?.index ?? 0);
+  // The latest one as it is known, so that the log of the next attempt follows by itself.
+  const attempt = query.attempt || String(executors.find(e => e.role === role && String(e.index) === index)?.attempt || 0);
   const log = useLog(job.job, role, index, attempt), box = useRef(null);
   const [follow, setFollow] = useState(true), [wrap, setWrap] = useState(true);
   const q = query.q || '';

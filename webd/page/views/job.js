@@ -51,7 +51,7 @@ function Bound({ executor }) {
 
 const columns = job => [
   { key: 'rank', title: 'Rank', right: true },
-  { key: 'role', title: 'Executor', value: e => `${e.role}/${e.index}`, cell: e => html`<a href=${address(['job', job.job, 'logs'], { role: e.role, index: e.index, attempt: e.attempt })}>${shown(e.role)}/${e.index}</a>` },
+  { key: 'role', title: 'Executor', value: e => `${e.role}/${e.index}`, cell: e => html`<a href=${address(['job', job.job, 'logs'], { role: e.role, index: e.index })}>${shown(e.role)}/${e.index}</a>` },
   { key: 'state', title: 'State', cell: e => html`<${State} state=${e.state} />` },
   { key: 'node', title: 'Host', cell: e => e.node && html`<a href=${address(['host', e.node])}>${e.node}</a>` },
   { key: 'attempt', title: 'Attempt', right: true },
@@ -76,6 +76,14 @@ function Executors({ job, query }) {
       <label class="check"><input type="checkbox" checked=${!!query.only} onChange=${e => setQuery({ only: e.target.checked ? 1 : null })} /> only those that neither run nor have succeeded</label></form>`}
     <${Table} label="Executors" columns=${columns(job)} rows=${query.sort ? list.slice(0, Math.max(n, 0)) : first.slice(0, n)} sort=${query.sort} onSort=${sort => setQuery({ sort })} keyOf=${e => `${e.role}/${e.index}/${e.attempt}`} empty="No executor is like that." />
     ${list.length > n && html`<p><a href=${address(['job', job.job], { ...query, show: list.length })}>${plural(list.length - n, 'more executor')}</a></p>`}`;
+}
+
+// Of an array, which has no executors of its own; of an element, whose it is.
+function ArrayOf({ job }) {
+  const a = job.array;
+  if (a.of) return html`<p>Element ${a.index} of <a href=${address(['job', a.of])}>job ${a.of}</a>.</p>`;
+  const states = ['waiting', 'running', 'succeeded', 'failed', 'killed'].filter(s => a[s]).map(s => `${a[s]} ${s}`);
+  return html`<p>${plural(a.size, 'element')}: ${states.join(', ')}. <a href=${address(['jobs'], { array: job.job, all: 1 })}>All of them</a></p>`;
 }
 
 // ---- why ----
@@ -126,6 +134,7 @@ export function Job({ args: [text, tab = ''], query }) {
   const answer = useLive(/^\d+$/.test(text || '') ? `jobs/${number}` : null, { on, every: 5000 });
   const waits = answer.data && !isEnded(answer.data.state);
   const why = useLive(waits ? `jobs/${number}/why` : null, { on, every: 10000, apart: 2000 });
+  if (!number) return html`<h1>There is no such job</h1><p><a href="#/jobs">To the jobs</a></p>`;
   return html`<${Loaded} answer=${answer}>${job => {
     const said = sentence(job, why.data);
     return html`<div class="title"><h1><span class="dim">${job.job}</span> ${shown(job.name)}</h1><${State} state=${job.state} /><span class="space"></span><${Actions} job=${job} /></div>
@@ -133,6 +142,7 @@ export function Job({ args: [text, tab = ''], query }) {
       ${job.firstError && html`<pre class="first-error" aria-label="The first error of an executor">${shown(job.firstError)}</pre>`}
       ${(job.warnings || []).map(w => html`<p class="sentence off">${shown(w)}</p>`)}
       <p class="dim">Submitted <${Time} at=${job.submitted} />${job.started ? html`, runs since <${Time} at=${job.started} />` : ''}${job.ended ? html`, ended <${Time} at=${job.ended} />` : ''}, attempt ${job.attempt}, version ${job.version}</p>
+      ${job.array && html`<${ArrayOf} job=${job} />`}
       <${Tabs} base=${['job', number]} tabs=${TABS.filter(([k]) => (k !== 'data' || job.data) && (k !== 'why' || waits) && (k !== 'inside' || waits))} current=${tab} />
       <${Body} job=${job} tab=${tab} query=${query} why=${why.data} />`;
   }}<//>`;

@@ -6,6 +6,8 @@ import { isEnded } from '../sentence.js';
 import { shown } from '../text.js';
 
 const PAGE = 50;
+// masterd knows users by number: those of one are looked for among so many.
+const LOOKED = 1000;
 const STATES = ['SUBMITTED', 'QUEUED', 'STARTING', 'RUNNING', 'SUSPENDED', 'STOPPING', 'SUCCEEDED', 'FAILED', 'KILLED'];
 
 const numberOf = j => (j.array ? `${j.array}[${j.index}]` : j.elements ? `${j.job}[]` : `${j.job}`);
@@ -52,12 +54,17 @@ function KillChosen({ chosen, onDone }) {
 
 export function Jobs({ query }) {
   const [chosen, setChosen] = useState(new Set());
-  const asked = new URLSearchParams({ limit: PAGE + 1 });
+  const asked = new URLSearchParams({ limit: query.user ? LOOKED : PAGE + 1 });
   for (const key of ['state', 'name', 'before', 'array']) if (query[key]) asked.set(key, query[key]);
   if (query.all || (query.state && isEnded(query.state))) asked.set('all', 'true');
   const answer = useLive(`jobs?${asked}`, { on: onJobs, every: 30000 });
   const choose = (job, on) => setChosen(old => { const set = new Set(old); if (on) set.add(job); else set.delete(job); return set; });
-  const mine = list => (query.user ? list.filter(j => j.user === query.user) : list);
+  // { rows: of this page, older: the last of them where there are more }
+  const page = list => {
+    const mine = query.user ? list.filter(j => j.user === query.user) : list;
+    const more = mine.length > PAGE || (query.user && list.length === LOOKED);
+    return { rows: mine.slice(0, PAGE), older: more && (mine.length > PAGE ? mine[PAGE - 1] : list[list.length - 1]).job };
+  };
   return html`<h1>Jobs</h1>
     <form class="filters" role="search" onSubmit=${e => e.preventDefault()}>
       <label>Name <input value=${query.name || ''} maxlength="100" onChange=${e => setQuery({ name: e.target.value, before: null })} /></label>
@@ -66,9 +73,12 @@ export function Jobs({ query }) {
         <option value="">any</option>${STATES.map(s => html`<option value=${s} selected=${s === query.state}>${s}</option>`)}</select></label>
       <label class="check"><input type="checkbox" checked=${!!query.all} onChange=${e => setQuery({ all: e.target.checked ? 1 : null, before: null })} /> also those that have ended</label>
     </form>
-    <${Loaded} answer=${answer}>${({ jobs }) => html`
+    <${Loaded} answer=${answer}>${({ jobs }) => {
+    const { rows, older } = page(jobs);
+    return html`
       <${KillChosen} chosen=${chosen} onDone=${() => setChosen(new Set())} />
-      <${JobTable} jobs=${mine(jobs.slice(0, PAGE))} sort=${query.sort} onSort=${sort => setQuery({ sort })} chosen=${chosen} onChoose=${choose} empty="No job is like that." />
+      <${JobTable} jobs=${rows} sort=${query.sort} onSort=${sort => setQuery({ sort })} chosen=${chosen} onChoose=${choose} empty="No job is like that." />
       <p class="buttons">${query.before && html`<a class="button" href=${address(['jobs'], { ...query, before: null })}>Newest</a>`}
-        ${jobs.length > PAGE && html`<a class="button" href=${address(['jobs'], { ...query, before: jobs[PAGE - 1].job })}>Older</a>`}</p>`}<//>`;
+        ${older && html`<a class="button" href=${address(['jobs'], { ...query, before: older })}>Older</a>`}</p>`;
+  }}<//>`;
 }

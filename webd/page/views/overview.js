@@ -27,6 +27,8 @@ function Hosts({ nodes }) {
     ${bad.length > 20 && html`<p><a href="#/hosts">${plural(bad.length - 20, 'more host')}</a></p>`}`;
 }
 
+const MOST = 1000;
+
 function counts(jobs) {
   const states = {};
   for (const j of jobs) states[j.state] = (states[j.state] || 0) + 1;
@@ -34,7 +36,7 @@ function counts(jobs) {
 }
 
 export function Overview() {
-  const nodes = useLive('nodes', { on: onNodes, every: 15000 }), jobs = useLive('jobs?limit=200', { on: onJobs, every: 15000 });
+  const nodes = useLive('nodes', { on: onNodes, every: 15000 }), jobs = useLive(`jobs?limit=${MOST}`, { on: onJobs, every: 15000 });
   return html`<h1>Overview</h1>
     <${Loaded} answer=${nodes}>${({ nodes: list }) => (list.length === 0
     ? html`<${Empty}>No host has joined yet. On a host: <code>primusctl token create</code> here, then <code>primus-join</code> there.<//>`
@@ -43,7 +45,7 @@ export function Overview() {
     <${Loaded} answer=${jobs}>${({ jobs: list }) => html`
       ${list.length > 0 && html`<p class="counts">${counts(list).map(([s, n]) => html`<a href=${address(['jobs'], { state: s })}><${State} state=${s} /> ${number(n)}</a>`)}</p>`}
       <${JobTable} jobs=${list.slice(0, 15)} empty=${html`Nothing runs and nothing waits. <a href="#/submit">Submit a job</a>, or look at <a href="#/jobs?all=1">those that have ended</a>.`} />
-      ${list.length > 15 && html`<p><a href="#/jobs">All ${number(list.length)}</a></p>`}`}<//>
+      ${list.length > 15 && html`<p><a href="#/jobs">All ${number(list.length)}${list.length === MOST ? ' and more' : ''}</a></p>`}`}<//>
     <h2>Hosts</h2>
     <${Loaded} answer=${nodes}>${({ nodes: list }) => html`<${Hosts} nodes=${list} />`}<//>`;
 }
