@@ -125,6 +125,15 @@ export function Loaded({ answer, children }) {
   return html`${answer.problem && html`<${ProblemBox} problem=${answer.problem} />`}${children(answer.data)}`;
 }
 
+// A file of what the page has, to where the browser puts files.
+export function save(name, type, text) {
+  const url = URL.createObjectURL(new Blob([text], { type })), a = document.createElement('a');
+  a.href = url;
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
 // ---- tables ----
 
 // columns: [{ key, title, value(row) for sorting, cell(row), right, wide }]. sort: "key" or "-key", kept in the address.

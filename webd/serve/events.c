@@ -6,7 +6,6 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/log.h"
 #include "lib/base/try.h"
 #include "webd/serve/serve-parts.h"
 

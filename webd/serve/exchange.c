@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/log.h"
 #include "lib/base/try.h"
-#include "lib/wire/errors.h"
 #include "webd/route/guard.h"
 #include "webd/route/openapi.h"
 #include "webd/route/problem.h"

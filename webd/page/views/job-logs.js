@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log of an executor, live: each answer says where the next one begins, and waits for the first new line.
 import { html, useEffect, useMemo, useRef, useState } from '../vendor/htm/standalone.module.js';
-import { ProblemBox, setQuery } from '../parts.js';
+import { ProblemBox, save, setQuery } from '../parts.js';
 import { get, Problem } from '../transport.js';
 import { pieces, plural, shown } from '../text.js';
 
@@ -46,14 +46,6 @@ function useLog(job, role, index, attempt) {
   return log;
 }
 
-function save(name, lines) {
-  const url = URL.createObjectURL(new Blob([lines.join('\n') + '\n'], { type: 'text/plain' })), a = document.createElement('a');
-  a.href = url;
-  a.download = name;
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
-}
-
 const Line = ({ text }) => html`<div>${pieces(text).map(p => (p.className ? html`<span class=${p.className}>${p.text}</span>` : p.text))}${'\n'}</div>`;
 
 export function Logs({ job, query }) {
@@ -73,7 +65,7 @@ export function Logs({ job, query }) {
       <label>Search <input type="search" value=${q} maxlength="200" onInput=${e => setQuery({ q: e.target.value })} /></label>
       <label class="check"><input type="checkbox" checked=${follow} onChange=${e => setFollow(e.target.checked)} /> follow</label>
       <label class="check"><input type="checkbox" checked=${wrap} onChange=${e => setWrap(e.target.checked)} /> wrap</label>
-      <button onClick=${() => save(`job-${job.job}-${role}-${index}.log`, log.lines)}>Save</button></form>
+      <button onClick=${() => save(`job-${job.job}-${role}-${index}.log`, 'text/plain', `${log.lines.join('\n')}\n`)}>Save</button></form>
     <${ProblemBox} problem=${log.problem} />
     ${log.dropped > 0 && html`<p class="dim">${plural(log.dropped, 'line')} before these: <code>primusctl logs ${job.job}</code></p>`}
     <div class="log ${wrap ? 'wrap' : ''}" ref=${box} tabindex="0" role="log" aria-live="off" aria-label=${`Log of ${role}/${index}`}>${lines.map((l, i) => html`<${Line} key=${i} text=${l} />`)}

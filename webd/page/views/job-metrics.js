@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What executors do: a plot for each number, and all ranks against time, where the odd one out is seen.
-import { html, useEffect, useMemo, useRef, useState } from '../vendor/htm/standalone.module.js';
+import { html, useEffect, useMemo, useRef } from '../vendor/htm/standalone.module.js';
 import { address, Loaded, setQuery, useLive } from '../parts.js';
 import { Chart } from '../chart.js';
 import { isEnded } from '../sentence.js';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { html } from '../vendor/htm/standalone.module.js';
 import { address, Loaded, onJobs, Since, State, Table, Time, useLive } from '../parts.js';
-import { bytes, number, percent, shown } from '../text.js';
+import { bytes, number, shown } from '../text.js';
 
 const needs = j => [j.cpus && `${number(j.cpus)} processors`, j.memory && bytes(j.memory), j.gpus && `${number(j.gpus)} GPUs`].filter(Boolean).join(', ');
 const columns = [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { html } from '../vendor/htm/standalone.module.js';
-import { Loaded, setQuery, Table, useLive } from '../parts.js';
+import { Loaded, save, setQuery, Table, useLive } from '../parts.js';
 import { number, shown } from '../text.js';
 
 const HOUR = 3600e6;
@@ -18,14 +18,6 @@ const figures = [
 function csv(rows, columns) {
   const field = v => { const s = String(v ?? ''); return /[",\r\n]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s; };
   return [columns.map(c => c.key), ...rows.map(r => columns.map(c => r[c.key]))].map(line => line.map(field).join(',')).join('\r\n') + '\r\n';
-}
-
-function save(name, type, text) {
-  const url = URL.createObjectURL(new Blob([text], { type })), a = document.createElement('a');
-  a.href = url;
-  a.download = name;
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
 export function Usage({ query }) {
