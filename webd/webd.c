@@ -114,16 +114,17 @@ static int listen_loopback(const struct options *o) {
         return TAKE_FD(fd);
 }
 
-static int port_of(int fd) {
+/* 0: it has none. */
+static unsigned port_of(int fd) {
         struct sockaddr_in sa;
         socklen_t size = sizeof(sa);
 
-        return getsockname(fd, (struct sockaddr *)&sa, &size) < 0 ? -errno : ntohs(sa.sin_port);
+        return getsockname(fd, (struct sockaddr *)&sa, &size) < 0 ? 0 : ntohs(sa.sin_port);
 }
 
 /* The token stands behind '#', which a browser sends to nobody. */
-static void print_address(int fd, const char *token) {
-        printf("http://127.0.0.1:%d/#token=%s\n", port_of(fd), token);
+static void print_address(unsigned port, const char *token) {
+        printf("http://127.0.0.1:%u/#token=%s\n", port, token);
         fflush(stdout);
 }
 
@@ -157,6 +158,7 @@ static int serve_person(const struct options *o) {
         if (o->browse) {
                 session_secret(token);
                 options.token = token;
+                options.port = port_of(fd);
                 options.idle_usec = 0;
         }
         r = prepare(&event);
@@ -168,7 +170,7 @@ static int serve_person(const struct options *o) {
         if (r < 0)
                 return log_error_errno(r, "Cannot serve");
         if (o->browse)
-                print_address(fd, token);
+                print_address(options.port, token);
         (void)sd_notify(false, "READY=1");
         return sd_event_loop(event);
 }

@@ -27,7 +27,7 @@ struct http_server {
 
 /* ---- connections ---- */
 
-int http_connection_fd(struct MHD_Connection *connection) {
+static int fd_of(struct MHD_Connection *connection) {
         const union MHD_ConnectionInfo *info =
                 MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
@@ -35,7 +35,7 @@ int http_connection_fd(struct MHD_Connection *connection) {
 }
 
 static struct connection *connection_find(struct http_server *s, struct MHD_Connection *connection) {
-        int fd = http_connection_fd(connection);
+        int fd = fd_of(connection);
 
         for (unsigned i = 0; i < s->n_connections; i++)
                 if (s->connections[i].fd == fd)
@@ -91,7 +91,7 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
         struct connection *c;
 
         if (what != MHD_CONNECTION_NOTIFY_CLOSED) {
-                connection_begins(s, http_connection_fd(connection));
+                connection_begins(s, fd_of(connection));
                 return;
         }
         c = connection_find(s, connection);

@@ -48,6 +48,3 @@ void http_server_wake(struct http_server *s);
 /* How long the request of this connection takes is for its handler to bound. */
 void http_server_unhurried(struct http_server *s, struct MHD_Connection *connection);
 unsigned http_server_connections(const struct http_server *s);
-
-/* The socket of a connection; -EBADF. */
-int http_connection_fd(struct MHD_Connection *connection);

@@ -18,7 +18,7 @@
 #define LINES 9u
 
 static void try_route(const struct route *r, struct brought *b) {
-        for (const struct call *c = r->calls; c < r->calls + ROUTE_CALLS_MAX && c->member; c++) {
+        FOREACH_CALL (r, c) {
                 sd_bus_message *m = fuzz_message_new();
                 char *why = NULL;
                 int k = given_append(c, b, m, &why);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What views are made of: live answers, tables, states, dialogs.
 import { html, useEffect, useRef, useState } from './vendor/htm/standalone.module.js';
-import { get, listen, linkState, Problem } from './transport.js';
+import { asProblem, get, listen, linkState, Problem } from './transport.js';
 import { duration, shown, time, iso } from './text.js';
 
 // ---- addresses: #/jobs?state=RUNNING&sort=-submitted ----
@@ -112,6 +112,13 @@ export function Bar({ share, label, tone = 'busy' }) {
   return html`<span class="bar ${tone}" role="img" aria-label=${label}><span style=${{ width: `${percent}%` }}></span></span>`;
 }
 
+// How much of something is held. Nothing where there is none of it.
+export function Amount({ name, held, all, show }) {
+  if (!all) return null;
+  return html`<div class="amount"><h3>${name}</h3><p class="big">${show(held)} <span class="dim">of ${show(all)}</span></p>
+    <${Bar} share=${held / all} label=${`${name}: ${show(held)} of ${show(all)} held`} /></div>`;
+}
+
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
 export function ProblemBox({ problem }) {
@@ -180,7 +187,7 @@ export function Action({ label, title, text, fields = [], run, danger, done }) {
       dialog.current.close();
       done?.(result);
     } catch (e) {
-      setProblem(e instanceof Problem ? e : new Problem(0, { detail: String(e) }));
+      setProblem(asProblem(e));
     }
     setBusy(false);
   };

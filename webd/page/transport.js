@@ -15,6 +15,9 @@ export class Problem extends Error {
   }
 }
 
+// Of whatever was thrown.
+export const asProblem = e => (e instanceof Problem ? e : new Problem(0, { detail: String(e) }));
+
 async function answer(promise) {
   let response;
   try {

@@ -230,10 +230,6 @@ static int append_value(sd_bus_message *m, const struct given *g, const struct v
 
 /* ---- where values come from ---- */
 
-static bool in_query(const struct given *g, const struct brought *b) {
-        return g->from == FROM_QUERY || (g->from == FROM_REQUEST && b->get);
-}
-
 /* An entity tag is a version in quotes. */
 static int match_value(const struct brought *b, char buf[static 32], struct value *v, char **ret_why) {
         size_t n = b->if_match ? strlen(b->if_match) : 0;
@@ -254,7 +250,7 @@ static bool value_there(const struct value *v) {
 static int find_value(const struct given *g, const struct brought *b, char buf[static 32], struct value *v,
                       char **ret_why) {
         *v = (struct value){ 0 };
-        if (in_query(g, b))
+        if (given_in_query(g, b->get))
                 v->text = json_string_value(json_object_get(b->query, g->name));
         else if (g->from == FROM_REQUEST)
                 v->json = json_object_get(b->body, g->name);
@@ -268,7 +264,7 @@ static int find_value(const struct given *g, const struct brought *b, char buf[s
 /* ---- what the request has besides ---- */
 
 static bool call_takes(const struct call *c, const char *name) {
-        for (const struct given *g = c->given; g < c->given + ROUTE_GIVEN_MAX && g->name; g++)
+        FOREACH_GIVEN (c, g)
                 if (strcmp(g->name, name) == 0)
                         return true;
         return false;
@@ -327,7 +323,7 @@ static int append_argument(const struct given *g, const struct brought *b, sd_bu
 
 static int append_options(const struct call *c, const struct brought *b, sd_bus_message *m, char **ret_why) {
         TRY(sd_bus_message_open_container(m, 'a', "{sv}"));
-        for (const struct given *g = c->given; g < c->given + ROUTE_GIVEN_MAX && g->name; g++) {
+        FOREACH_GIVEN (c, g) {
                 struct value v;
                 char buf[32];
 
@@ -345,18 +341,18 @@ static int append_options(const struct call *c, const struct brought *b, sd_bus_
 }
 
 int given_append(const struct call *c, const struct brought *b, sd_bus_message *m, char **ret_why) {
-        for (const struct given *g = c->given; g < c->given + ROUTE_GIVEN_MAX && g->name; g++)
+        FOREACH_GIVEN (c, g)
                 if (!g->option && g->from != FROM_REST)
                         TRY(append_argument(g, b, m, ret_why));
         return c->has_options ? append_options(c, b, m, ret_why) : 0;
 }
 
 static bool route_takes(const struct route *r, const char *name, bool query, const struct brought *b) {
-        for (const struct call *c = r->calls; c < r->calls + ROUTE_CALLS_MAX && c->member; c++)
-                for (const struct given *g = c->given; g < c->given + ROUTE_GIVEN_MAX && g->name; g++) {
+        FOREACH_CALL (r, c)
+                FOREACH_GIVEN (c, g) {
                         if (!query && (g->from == FROM_REST || g->from == FROM_BODY))
                                 return true;
-                        if (strcmp(g->name, name) == 0 && in_query(g, b) == query &&
+                        if (strcmp(g->name, name) == 0 && given_in_query(g, b->get) == query &&
                             (query || g->from == FROM_REQUEST))
                                 return true;
                 }

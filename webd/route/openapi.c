@@ -148,7 +148,7 @@ static void describe_given(const struct route *r, const struct given *g, json_t 
                 *open = true;
                 return;
         default:
-                if (get || g->from == FROM_QUERY)
+                if (given_in_query(g, get))
                         (void)json_array_append_new(
                                 parameters, parameter_schema(g->name, "query", needed, given_schema(g)));
                 else
@@ -170,8 +170,8 @@ static void describe_request(const struct route *r, json_t *o) {
         bool open = false;
 
         describe_address(r, parameters);
-        for (const struct call *c = r->calls; c < r->calls + ROUTE_CALLS_MAX && c->member; c++)
-                for (const struct given *g = c->given; g < c->given + ROUTE_GIVEN_MAX && g->name; g++)
+        FOREACH_CALL (r, c)
+                FOREACH_GIVEN (c, g)
                         describe_given(r, g, parameters, members, &open);
         if (strcmp(r->method, "GET") != 0)
                 (void)json_array_append_new(parameters, parameter_schema("Primus-Request", "header", true,
@@ -208,14 +208,14 @@ static json_t *answer_schema(struct description *d, const struct call *c) {
                 json_decref(properties);
                 return part_schema(d, &c->parts[0]);
         }
-        for (const struct part *p = c->parts; p < c->parts + ROUTE_PARTS_MAX && (p->name || p->kind); p++)
+        FOREACH_PART (c, p)
                 if (p->name)
                         add_to(properties, p->name, part_schema(d, p));
         return json_pack("{s:s, s:o}", "type", "object", "properties", properties);
 }
 
 static void describe_answer(struct description *d, const struct route *r, json_t *o) {
-        bool nothing = !r->calls[0].parts[0].name && r->calls[0].parts[0].kind == PART_ANY;
+        bool nothing = call_answers_nothing(&r->calls[0]);
         char status[16];
         json_t *answer = json_pack("{s:s}", "description", nothing ? "done" : "the answer");
         json_t *all = json_object(),

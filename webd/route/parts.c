@@ -46,7 +46,7 @@ int parts_read(const struct call *c, sd_bus_message *reply, json_t **ret) {
 
         if (!o)
                 return -ENOMEM;
-        for (const struct part *p = c->parts; p < c->parts + ROUTE_PARTS_MAX && (p->name || p->kind); p++) {
+        FOREACH_PART (c, p) {
                 json_t *value = NULL;
 
                 if (p->kind == PART_SKIP) {

@@ -81,6 +81,23 @@ struct route {
 extern const struct route routes[];
 extern const size_t n_routes;
 
+#define FOREACH_CALL(r, c)                                                                                   \
+        for (const struct call *c = (r)->calls; c < (r)->calls + ROUTE_CALLS_MAX && c->member; c++)
+#define FOREACH_GIVEN(c, g)                                                                                  \
+        for (const struct given *g = (c)->given; g < (c)->given + ROUTE_GIVEN_MAX && g->name; g++)
+#define FOREACH_PART(c, p)                                                                                   \
+        for (const struct part *p = (c)->parts; p < (c)->parts + ROUTE_PARTS_MAX && (p->name || p->kind); p++)
+
+/* get: of a GET's route. */
+static inline bool given_in_query(const struct given *g, bool get) {
+        return g->from == FROM_QUERY || (g->from == FROM_REQUEST && get);
+}
+
+/* It has no parts. */
+static inline bool call_answers_nothing(const struct call *c) {
+        return !c->parts[0].name && c->parts[0].kind == PART_ANY;
+}
+
 /* ---- match.c ---- */
 
 #define ROUTE_NODE_MAX 64u

@@ -146,8 +146,7 @@ static int ask_changes(struct events *e, sd_bus_slot **slot, const char *since, 
         sd_bus *bus;
 
         TRY(serve_bus(e->serve, &bus));
-        TRY(sd_bus_message_new_method_call(bus, &m, "org.primus.Master1", "/org/primus/Master1",
-                                           "org.primus.Master1.Manager", "Changes"));
+        TRY(sd_bus_message_new_method_call(bus, &m, MASTER_NAME, MASTER_PATH, MASTER_MANAGER, "Changes"));
         TRY(sd_bus_message_append(m, "sta{sv}", since, wait, 0));
         return sd_bus_call_async(bus, slot, m, f, userdata, wait + 25 * USEC_PER_SEC);
 }

@@ -10,8 +10,6 @@
 #include "webd/route/problem.h"
 #include "webd/serve/serve-parts.h"
 
-#define MASTER_NAME "org.primus.Master1"
-#define MASTER_PATH "/org/primus/Master1"
 #define CALL_SEC 25u
 #define QUERY_MAX 64u
 
@@ -121,10 +119,6 @@ static struct MHD_Response *empty_answer(void) {
         return answer_text(strdup(""), 0, JSON_TYPE);
 }
 
-static bool answers_nothing(const struct call *c) {
-        return !c->parts[0].name && c->parts[0].kind == PART_ANY;
-}
-
 static void answer_results(struct exchange *e) {
         json_t *answer = NULL;
         struct MHD_Response *response;
@@ -136,7 +130,7 @@ static void answer_results(struct exchange *e) {
                 answer = json_incref(e->results[0]);
         if (r < 0)
                 return exchange_refuse(e, 500, "Out of memory");
-        if (!e->route->join && answers_nothing(&e->route->calls[0])) {
+        if (!e->route->join && call_answers_nothing(&e->route->calls[0])) {
                 json_decref(answer);
                 return exchange_finish(e, 204, empty_answer());
         }
@@ -201,7 +195,7 @@ static int call_path(const struct exchange *e, const struct call *c, char **ret)
 
 static int call_message(struct exchange *e, sd_bus *bus, const struct call *c, const struct brought *b,
                         sd_bus_message **ret, char **ret_why) {
-        static const char *const interfaces[] = { [ROUTE_MANAGER] = MASTER_NAME ".Manager",
+        static const char *const interfaces[] = { [ROUTE_MANAGER] = MASTER_MANAGER,
                                                   [ROUTE_JOB] = MASTER_NAME ".Job",
                                                   [ROUTE_NODE] = MASTER_NAME ".Node" };
         _cleanup_free_ char *path = NULL;

@@ -10,6 +10,10 @@
 #include "webd/route/session.h"
 #include "webd/serve/serve.h"
 
+#define MASTER_NAME "org.primus.Master1"
+#define MASTER_PATH "/org/primus/Master1"
+#define MASTER_MANAGER MASTER_NAME ".Manager"
+
 #define API "/v1/"
 #define EVENTS "/v1/events"
 #define OPENAPI "/v1/openapi.json"

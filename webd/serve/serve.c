@@ -2,7 +2,6 @@
 #include "webd/serve/serve.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "lib/base/clock.h"
@@ -51,23 +50,12 @@ static void on_idle(void *userdata) {
         (void)sd_event_source_set_enabled(s->idle, SD_EVENT_ONESHOT);
 }
 
-static unsigned port_of(int fd) {
-        struct sockaddr_storage ss;
-        socklen_t size = sizeof(ss);
-
-        if (getsockname(fd, (struct sockaddr *)&ss, &size) < 0)
-                return 0;
-        return ss.ss_family == AF_INET    ? ntohs(((struct sockaddr_in *)&ss)->sin_port)
-               : ss.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&ss)->sin6_port)
-                                          : 0;
-}
-
 static int serve_start(struct serve *s, int fd) {
         static const struct http_limits limits = { SERVE_CONNECTIONS, 30, 30, 32u << 10 };
         static const struct http_handlers handlers = { on_request, on_completed, on_welcome, on_idle };
 
         if (s->options.token)
-                session_begin(&s->session, s->options.token, port_of(fd));
+                session_begin(&s->session, s->options.token, s->options.port);
         TRY(http_server_new(s->event, fd, &limits, &handlers, s, &s->http));
         TRY(events_new(s, &s->events));
         if (s->options.idle_usec == 0)

@@ -18,8 +18,9 @@ struct serve;
 struct serve_options {
         const char *page; /* directory of the page's files */
         const char *host; /* NULL: the bus here; else over ssh */
-        const char
-                *token; /* NULL: the socket is the person's own; else whoever has it (webd/route/session.h) */
+        /* NULL: the socket is the person's own; else that of whoever has it (webd/route/session.h). */
+        const char *token;
+        unsigned port;      /* with a token: the socket's */
         uint64_t idle_usec; /* so long without a connection, and the loop is ended; 0: never */
 };
 

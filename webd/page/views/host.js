@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { html } from '../vendor/htm/standalone.module.js';
-import { Action, address, Bar, Empty, Loaded, State, Table, Time, useLive } from '../parts.js';
+import { Action, address, Amount, Empty, Loaded, State, Table, Time, useLive } from '../parts.js';
 import { send } from '../transport.js';
 import { bytes, number, shown } from '../text.js';
 
@@ -35,9 +35,8 @@ export function Host({ args: [name] }) {
     <div class="title"><h1>${name}</h1><${State} state=${node.state} /><span class="space"></span><${Actions} name=${name} node=${node} /></div>
     ${node.reason && html`<p class="sentence warn">${shown(node.reason)}</p>`}
     ${(node.conditions || []).map(c => html`<p class="sentence ${c.severity === 'ok' ? 'ok' : 'warn'}"><strong>${shown(c.kind)}</strong> ${shown(c.text)}, since <${Time} at=${c.since} /></p>`)}
-    <section class="cards">${[['Processors', 'cpus', number], ['Memory', 'memory', bytes], ['GPUs', 'gpus', number]].filter(([, k]) => node[k]).map(([title, k, show]) => html`
-      <div class="amount"><h3>${title}</h3><p class="big">${show(node[k] - node[`${k}Free`])} <span class="dim">of ${show(node[k])}</span></p>
-      <${Bar} share=${1 - node[`${k}Free`] / node[k]} label=${`${title} held`} /></div>`)}</section>
+    <section class="cards">${[['Processors', 'cpus', number], ['Memory', 'memory', bytes], ['GPUs', 'gpus', number]].map(([title, k, show]) => html`
+      <${Amount} name=${title} all=${node[k]} held=${node[k] - node[`${k}Free`]} show=${show} />`)}</section>
     <h2>Executors</h2><${Table} label="Executors" columns=${executorColumns} rows=${node.executors || []} keyOf=${e => `${e.job}/${e.role}/${e.index}`} empty="Nothing runs here." />
     ${(node.gpuList || []).length > 0 && html`<h2>GPUs</h2><ul class="plain">${node.gpuList.map(g => html`<li>${shown(g.model)} <span class="dim">${shown(g.uuid)}</span> ${bytes(g.memory)} ${g.mig} ${g.taken ? 'held' : 'free'}</li>`)}</ul>`}
     <h2>Maintenance</h2>${(node.windows || []).length === 0 ? html`<${Empty}>No window is set.<//>` : html`<ul class="plain">${node.windows.map(w => html`<li><${Time} at=${w.from} /> to <${Time} at=${w.to} /> ${shown(w.reason)}</li>`)}</ul>`}

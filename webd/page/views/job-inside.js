@@ -3,10 +3,8 @@
 // long as this is open.
 import { html, useEffect, useRef, useState } from '../vendor/htm/standalone.module.js';
 import { ProblemBox, setQuery, Table } from '../parts.js';
-import { Problem, send } from '../transport.js';
+import { asProblem, send } from '../transport.js';
 import { bytes, duration, number, shown } from '../text.js';
-
-const asProblem = e => (e instanceof Problem ? e : new Problem(0, { detail: String(e) }));
 
 // ---- threads ----
 

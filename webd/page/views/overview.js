@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { html } from '../vendor/htm/standalone.module.js';
-import { address, Bar, Empty, Loaded, onJobs, onNodes, State, useLive } from '../parts.js';
+import { address, Amount, Empty, Loaded, onJobs, onNodes, State, useLive } from '../parts.js';
 import { bytes, number, plural, shown } from '../text.js';
 import { JobTable } from './jobs.js';
-
-function Amount({ name, held, all, show }) {
-  if (!all) return null;
-  return html`<div class="amount"><h3>${name}</h3><p class="big">${show(held)} <span class="dim">of ${show(all)}</span></p>
-    <${Bar} share=${held / all} label=${`${name}: ${show(held)} of ${show(all)} held`} /></div>`;
-}
 
 function Capacity({ nodes }) {
   const sum = key => nodes.filter(n => n.state !== 'LOST').reduce((a, n) => a + n[key], 0);

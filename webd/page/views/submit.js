@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { html, useEffect, useState } from '../vendor/htm/standalone.module.js';
 import { ProblemBox } from '../parts.js';
-import { get, Problem, send } from '../transport.js';
+import { asProblem, get, send } from '../transport.js';
 import { shown } from '../text.js';
 
 const FIRST = `{
@@ -35,7 +35,7 @@ export function Submit({ query }) {
       if (result.warnings.length) setWarnings(result);
       else location.hash = `#/job/${result.job}`;
     } catch (e) {
-      setProblem(e instanceof Problem ? e : new Problem(0, { detail: String(e) }));
+      setProblem(asProblem(e));
     }
     setBusy(false);
   };

@@ -25,7 +25,7 @@ static const char *signature_of(const struct given *g) {
 
 static void print_call(const struct route *r, const struct call *c) {
         printf("%s %s %s.%s ", r->method, r->path, c->interface ?: objects[c->object], c->member);
-        for (const struct given *g = c->given; g < c->given + ROUTE_GIVEN_MAX && g->name; g++)
+        FOREACH_GIVEN (c, g)
                 if (!g->option && g->from != FROM_REST)
                         fputs(signature_of(g), stdout);
         puts(c->has_options ? "a{sv}" : "");
@@ -33,7 +33,7 @@ static void print_call(const struct route *r, const struct call *c) {
 
 static void print_table(void) {
         for (const struct route *r = routes; r < routes + n_routes; r++)
-                for (const struct call *c = r->calls; c < r->calls + ROUTE_CALLS_MAX && c->member; c++)
+                FOREACH_CALL (r, c)
                         print_call(r, c);
 }
 
@@ -59,9 +59,8 @@ static void types(void **state) {
         struct brought b = { .query = json_object(), .raw = "", .get = true };
 
         for (const struct route *r = routes; r < routes + n_routes; r++)
-                for (const struct call *c = r->calls; c < r->calls + ROUTE_CALLS_MAX && c->member; c++)
-                        for (const struct given *g = c->given; g < c->given + ROUTE_GIVEN_MAX && g->name;
-                             g++) {
+                FOREACH_CALL (r, c)
+                        FOREACH_GIVEN (c, g) {
                                 struct call one = { .given = { *g } };
                                 sd_bus_message *m = message_new();
                                 char *why = NULL;
