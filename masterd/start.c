@@ -9,6 +9,7 @@
 #include "lib/base/exit.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "masterd/admit/keys.h"
 #include "masterd/api/api.h"
 #include "masterd/api/audience.h"
 #include "masterd/api/changes-call.h"
@@ -164,11 +165,17 @@ static const struct listener relay = {
         .executor_failed = logs_note_failure,
 };
 
+static const struct listener admit = {
+        .jobs_loaded = keys_load,
+};
+
 static const struct listener api = {
         .job_freed = audience_forget,
 };
 
-static const struct listener *const listeners[] = { &feed, &life, &fleet, &watch, &relay, &api, NULL };
+static const struct listener *const listeners[] = {
+        &feed, &life, &fleet, &watch, &relay, &admit, &api, NULL
+};
 
 static bool job_not_placeable(struct manager *m, struct job *j) {
         return depend_holds_back(j) || arrays_take(m, j);
@@ -238,6 +245,7 @@ int start_new(struct manager **ret) {
                 r = watch_new(m);
         if (r >= 0)
                 r = relay_state_new(m);
+        r = r < 0 ? r : keys_new(m);
         if (r >= 0)
                 r = api_new(m);
         if (r < 0) {
@@ -351,6 +359,7 @@ void start_free(struct manager *m) {
         }
         life_free(m);
         relay_state_free(m);
+        keys_free(m);
         placement_free(m->placement);
         fleet_free(m);
         watch_free(m);

@@ -97,3 +97,22 @@ static const struct json_member why[] = {
         { "verdicts", "aa{sv}", .parts = &json_verdict, .make = json_comes_later },
 };
 const struct json_shape json_why = { "why", "a{sv}", why, ELEMENTSOF(why) };
+
+static const struct json_member trial[] = {
+        { "starts", "b" },
+        { "executors", "u" },
+        { "pool", "s" },
+        { "priority", "i" },
+        { "reason", "s" },
+        { "elements", "u", .absent = JSON_ZERO_NONE },
+        { "savepoint", "s", .absent = JSON_OR_NONE },
+        { "summary", "s" },
+        { "position", "t" },
+        { "startsBy", "t" },
+        { "ahead", "t" },
+        { "victims", "u" },
+        { "hosts", "a(us)", .parts = &groups },
+        { "suggestions", "as" },
+        { "warnings", "as", .make = json_comes_later },
+};
+const struct json_shape json_trial = { "submit --dry-run", "a{sv}", trial, ELEMENTSOF(trial) };

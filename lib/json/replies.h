@@ -10,6 +10,7 @@ extern const struct json_shape json_job_row; /* ListJobs, a row */
 extern const struct json_shape json_event;   /* ListEvents, a row */
 extern const struct json_shape json_verdict; /* of "verdicts" */
 extern const struct json_shape json_why;     /* Why */
+extern const struct json_shape json_trial;   /* TrySubmit */
 
 /* status.c */
 extern const struct json_shape json_job;      /* GetAll, of a job */

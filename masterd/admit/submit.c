@@ -32,6 +32,7 @@ void submission_done(struct submission *s) {
         job_given_done(&s->given);
         free(s->name);
         free(s->savepoint);
+        free(s->key);
         free(s->of_its_own);
         json_decref(s->overrides);
         *s = (struct submission){};
@@ -147,11 +148,13 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, sd_bu
                 return r;
         }
         if (!s->savepoint && kept_progress_find(m, s->owner, spec, kept)) {
-                spec_free(spec);
                 s->savepoint = strdup(kept);
-                return s->savepoint ? SUBMIT_GOES_ON : -ENOMEM;
+                if (!s->savepoint || !s->trial) {
+                        spec_free(spec);
+                        return s->savepoint ? SUBMIT_GOES_ON : -ENOMEM;
+                }
         }
-        if (spec->n_files > 0 && !s->given.bundle[0])
+        if (spec->n_files > 0 && !s->given.bundle[0] && !s->trial)
                 r = sd_bus_error_set(
                         error, ERROR_REFUSED,
                         "The configuration names files[], but none were uploaded; submit with primusctl");
@@ -171,7 +174,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, sd_bu
                 spec_free(spec);
                 return r;
         }
-        number = store_next_job(m->store);
+        number = s->trial ? TRIAL_JOB : store_next_job(m->store);
         if (number == 0) {
                 spec_free(spec);
                 return sd_bus_error_set(error, ERROR_REFUSED, "The cluster has used up its job numbers");
@@ -191,9 +194,12 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, sd_bu
                 r = depend_prepare(j);
         if (r >= 0 && !j->array)
                 r = feeding_new(j);
-        if (r < 0 || kept_progress_take(m, j, s->savepoint, text) < 0) {
+        if (r >= 0 && (s->trial ? kept_progress_admit(m, j, s->savepoint, text)
+                                : kept_progress_take(m, j, s->savepoint, text)) < 0)
+                r = sd_bus_error_set(error, ERROR_REFUSED, text);
+        if (r < 0) {
                 revive_job_free(j);
-                return r < 0 ? r : sd_bus_error_set(error, ERROR_REFUSED, text);
+                return r;
         }
         if (*warnings)
                 j->warnings = TAKE_PTR(warnings);
@@ -202,7 +208,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, sd_bu
         return 0;
 }
 
-void submit_admit(struct manager *m, struct job *j) {
+struct job *submit_admit(struct manager *m, struct job *j) {
         j->submitted_real = j->attempt_real = j->queue.waits_real = now_real();
         (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
         HASH_ADD(hh, m->jobs.by_number, number, sizeof(j->number), j);
@@ -218,6 +224,7 @@ void submit_admit(struct manager *m, struct job *j) {
                              PLURAL(j->array->range.n));
         depend_watch(m, j);
         placement_enqueue(m, j);
+        return j;
 }
 
 int submit_job(struct manager *m, struct submission *s, struct job **ret, sd_bus_error *error) {

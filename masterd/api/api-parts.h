@@ -7,6 +7,9 @@
 #include <systemd/sd-bus.h>
 
 struct change_waits;
+struct job;
+struct manager;
+struct why;
 
 struct api {
         struct callers *callers; /* NULL: not connected to the bus, or not any more; so are these: */
@@ -19,3 +22,6 @@ struct api {
         uint32_t backup_uid;             /* of primus-backup.service */
         bool backup_uid_known;
 };
+
+/* queue-calls.c: why it waits for a place, and what would help, as entries of the dictionary that is open. */
+int api_append_why(sd_bus_message *reply, struct manager *m, struct job *j, const struct why *w);

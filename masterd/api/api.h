@@ -30,6 +30,12 @@ void api_disconnect(struct manager *m);
 int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 
 struct submission;
+/* Reads the arguments of Submit; submission_done() after, whatever comes back. */
+int api_read_submission(sd_bus_message *call, struct submission *s, sd_bus_error *error);
+/* Sets the error of a job to wait for that there is not, and returns its negative errno. */
+int api_no_such_dependency(sd_bus_error *error, const char *name);
+/* TrySubmit, of a caller that is known. */
+int api_try_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* Reads the value of one of Submit's options. */
 int api_read_submit_option(sd_bus_message *call, const char *key, struct submission *s, sd_bus_error *error);
 /* Makes a job of the submission and answers the call with it (u number, o job, as warnings) when it is on

@@ -364,6 +364,10 @@ static int on_submit(sd_bus_message *call, void *userdata, sd_bus_error *error) 
         return api_with_caller(userdata, call, api_submit, error);
 }
 
+static int on_try_submit(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, api_try_submit, error);
+}
+
 static int on_list_jobs(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         return api_with_caller(userdata, call, list_jobs, error);
 }
@@ -404,6 +408,9 @@ const sd_bus_vtable api_manager_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS("Submit", SD_BUS_ARGS("ay", config, "a{sv}", options),
                                 SD_BUS_RESULT("u", number, "o", job, "as", warnings), on_submit,
+                                SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
+        SD_BUS_METHOD_WITH_ARGS("TrySubmit", SD_BUS_ARGS("ay", config, "a{sv}", options),
+                                SD_BUS_RESULT("as", warnings, "a{sv}", trial), on_try_submit,
                                 SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
         SD_BUS_METHOD_WITH_ARGS("ListJobs", SD_BUS_ARGS("a{sv}", filter),
                                 SD_BUS_RESULT("a(ussutttuusa{sv})", jobs), on_list_jobs,

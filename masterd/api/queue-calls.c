@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/try.h"
 #include "lib/wire/errors.h"
+#include "masterd/api/api-parts.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/looking.h"
@@ -217,7 +218,7 @@ int api_on_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 /* ---- Why ---- */
 
-static int append_why(sd_bus_message *reply, struct manager *m, struct job *j, const struct why *w) {
+int api_append_why(sd_bus_message *reply, struct manager *m, struct job *j, const struct why *w) {
         char line[QUEUEING_WHY_MAX];
         uint64_t starts = queueing_real(w->policy.starts_by);
         int r;
@@ -273,7 +274,7 @@ int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *er
                         : why_not_tried(j, data, sizeof(data))  ? data
                                                                 : "");
         if (r >= 0 && waits >= 0)
-                r = append_why(reply, m, j, w);
+                r = api_append_why(reply, m, j, w);
         return reply_list_send(reply, r);
 }
 

@@ -6,6 +6,7 @@
 #include "lib/base/names.h"
 #include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
+#include "masterd/admit/keys.h"
 #include "masterd/admit/restore.h"
 #include "masterd/admit/submit-options.h"
 #include "masterd/admit/submit.h"
@@ -188,12 +189,28 @@ static int read_savepoint(sd_bus_message *m, struct submission *s, sd_bus_error 
         return s->savepoint ? 0 : -ENOMEM;
 }
 
+static int read_key(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        const char *key;
+        int r = sd_bus_message_read(m, "v", "s", &key);
+
+        if (r < 0)
+                return r;
+        if (!key_valid(key))
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "key: " KEY_RULE " are expected");
+        if (s->trial)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "key: a trial submits nothing that could be submitted twice");
+        s->key = strdup(key);
+        return s->key ? 0 : -ENOMEM;
+}
+
 static const struct {
         const char *key;
         int (*read)(sd_bus_message *m, struct submission *s, sd_bus_error *error);
 } submit_options[] = {
         { "cwd", read_cwd },       { "env", read_env },   { "secrets", read_secrets },
         { "bundle", read_bundle }, { "name", read_name }, { "savepoint", read_savepoint },
+        { "key", read_key },
 };
 
 int api_read_submit_option(sd_bus_message *call, const char *key, struct submission *s, sd_bus_error *error) {
@@ -212,7 +229,7 @@ static int read_option(sd_bus_message *call, const char *key, void *target, sd_b
         return api_read_submit_option(call, key, target, error);
 }
 
-static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_error *error) {
+int api_read_submission(sd_bus_message *call, struct submission *s, sd_bus_error *error) {
         int r = sd_bus_message_read_array(call, 'y', (const void **)&s->config, &s->config_size);
 
         if (r < 0)
@@ -223,25 +240,36 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
         return options_each(call, read_option, s, error);
 }
 
-/* The answer, when the job is on disk. */
-int api_submitted(struct manager *m, sd_bus_message *call, struct job *j) {
+/* The answer, when the job is on disk. warnings: or NULL. */
+static int answer_number(struct manager *m, sd_bus_message *call, uint32_t number, const char *warnings) {
         sd_bus_message *reply = NULL;
         char path[64];
         int r;
 
-        notice_job_new(m, j);
-        audit_job(call, j->number);
+        audit_job(call, number);
         r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = sd_bus_message_append(reply, "uo", j->number, notice_job_path(j->number, path));
-        if (r >= 0)
-                r = reply_append_words(reply, j->warnings, "\n");
+        r = r < 0 ? r : sd_bus_message_append(reply, "uo", number, notice_job_path(number, path));
+        r = r < 0 ? r : reply_append_words(reply, warnings, "\n");
         if (r < 0) {
                 sd_bus_message_unref(reply);
                 return r; /* the job is there all the same: the caller sees it in the list */
         }
-        audience_add(j, call, j->owner, false);
         return manager_reply_later(m, reply);
+}
+
+int api_submitted(struct manager *m, sd_bus_message *call, struct job *j) {
+        notice_job_new(m, j);
+        audience_add(j, call, j->owner, false);
+        return answer_number(m, call, j->number, j->warnings);
+}
+
+/* It was submitted before, under the same key. */
+static int answer_again(struct manager *m, sd_bus_message *call, uint32_t number) {
+        struct job *j = manager_job(m, number);
+
+        if (j)
+                audience_add(j, call, j->owner, false);
+        return answer_number(m, call, number, j ? j->warnings : NULL);
 }
 
 /* ---- a job that goes on from a savepoint ---- */
@@ -249,25 +277,29 @@ int api_submitted(struct manager *m, sd_bus_message *call, struct job *j) {
 struct restoring {
         struct manager *manager;
         sd_bus_message *call; /* has the configuration, where the submission has none of its own */
+        struct submit_key *key;
 };
 
 static void on_restored(void *userdata, struct job *j, const sd_bus_error *error) {
         struct restoring *q = userdata;
-        int r = j ? api_submitted(q->manager, q->call, j) : 0;
+        int r;
 
+        keys_end(q->manager, q->key, j);
+        r = j ? api_submitted(q->manager, q->call, j) : 0;
         if (!j || r < 0)
                 caller_answer(q->call, j ? r : -sd_bus_error_get_errno(error), error);
         sd_bus_message_unref(q->call);
         free(q);
 }
 
-static int restore(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error) {
+static int restore(struct manager *m, sd_bus_message *call, struct submission *s, struct submit_key *key,
+                   sd_bus_error *error) {
         struct restoring *q = malloc(sizeof(*q));
         int r;
 
         if (!q)
                 return -ENOMEM;
-        *q = (struct restoring){ m, sd_bus_message_ref(call) };
+        *q = (struct restoring){ m, sd_bus_message_ref(call), key };
         r = restore_job(m, s, on_restored, q, error);
         if (r < 0) {
                 sd_bus_message_unref(q->call);
@@ -282,6 +314,7 @@ struct admission {
         struct manager *manager;
         sd_bus_message *call;
         struct job *job;
+        struct submit_key *key;
 };
 
 static void admission_free(struct admission *q) {
@@ -289,15 +322,19 @@ static void admission_free(struct admission *q) {
         free(q);
 }
 
+int api_no_such_dependency(sd_bus_error *error, const char *name) {
+        return sd_bus_error_setf(error, ERROR_NO_SUCH_JOB,
+                                 "after: there is no job %s (primusctl list -a shows all)", name);
+}
+
 static void on_asked(void *userdata, int error, const char *unknown) {
         _cleanup_(sd_bus_error_free) sd_bus_error why = SD_BUS_ERROR_NULL;
         struct admission *q = userdata;
 
         if (error >= 0 && unknown)
-                error = sd_bus_error_setf(&why, ERROR_NO_SUCH_JOB,
-                                          "after: there is no job %s (primusctl list -a shows all)", unknown);
+                error = api_no_such_dependency(&why, unknown);
+        keys_end(q->manager, q->key, error >= 0 ? submit_admit(q->manager, q->job) : NULL);
         if (error >= 0) {
-                submit_admit(q->manager, q->job);
                 error = api_submitted(q->manager, q->call, TAKE_PTR(q->job));
         }
         if (error < 0)
@@ -306,15 +343,17 @@ static void on_asked(void *userdata, int error, const char *unknown) {
         admission_free(q);
 }
 
-int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error) {
+static int admit_keyed(struct manager *m, sd_bus_message *call, struct submission *s, struct submit_key *key,
+                       sd_bus_error *error) {
         struct admission *q = calloc(1, sizeof(*q));
         int r = q ? submit_make(m, s, &q->job, error) : -ENOMEM;
 
         if (r != 0) {
                 free(q);
-                return r == SUBMIT_GOES_ON ? restore(m, call, s, error) : r;
+                return r == SUBMIT_GOES_ON ? restore(m, call, s, key, error) : r;
         }
         q->manager = m;
+        q->key = key;
         q->call = sd_bus_message_ref(call);
         r = depend_ask(m, q->job, on_asked, q);
         if (r < 0) {
@@ -324,15 +363,25 @@ int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_
         return r < 0 ? r : 1;
 }
 
+int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error) {
+        return admit_keyed(m, call, s, NULL, error);
+}
+
 int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct submission s = { .owner = uid };
-        int r = read_submission(call, &s, error);
+        struct submit_key *key = NULL;
+        uint32_t number = 0;
+        int r = api_read_submission(call, &s, error);
 
-        if (r >= 0 && s.savepoint)
-                r = restore(m, call, &s, error);
-        else if (r >= 0)
-                r = api_admit(m, call, &s, error);
+        r = r < 0 ? r : keys_begin(m, &s, &key, &number, error);
+        if (r > 0)
+                r = answer_again(m, call, number);
+        else if (r == 0) {
+                r = s.savepoint ? restore(m, call, &s, key, error) : admit_keyed(m, call, &s, key, error);
+                if (r < 0)
+                        keys_end(m, key, NULL);
+        }
         submission_done(&s);
         return r;
 }

@@ -14,6 +14,7 @@
 
 const struct audit_rule audit_rules[] = {
         { "Manager", "Submit", AUDIT_CHANGES, "- options*" },
+        { "Manager", "TrySubmit", AUDIT_READS, "- options*" },
         { "Manager", "ListJobs", AUDIT_READS, NULL },
         { "Manager", "GetJob", AUDIT_READS, NULL },
         { "Manager", "GetElement", AUDIT_READS, NULL },

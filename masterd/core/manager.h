@@ -28,6 +28,7 @@ struct api;
 struct space;
 struct changes;
 struct pending;
+struct keys;
 
 /* In the state directory, while a backup is made. */
 #define BACKUP_FILE "backup.db"
@@ -61,6 +62,7 @@ struct manager {
         struct fleet *fleet;
         struct watch *watch;
         struct relay_state *relay;
+        struct keys *keys; /* admit */
         struct api *api;
 };
 

@@ -175,11 +175,12 @@ static const char *state_text(struct manager *m, const struct job *j, uint32_t i
         return job_state_to_string(j->state);
 }
 
-static void say_reason(struct manager *m, struct job *j) {
-        char text[512] = "", time[FORMAT_TIME_MAX], name[AFTER_NAME_MAX];
+char *depend_text(struct manager *m, const struct job *j, bool begins, char *buf, size_t size) {
+        char time[FORMAT_TIME_MAX], name[AFTER_NAME_MAX];
         size_t l = 0;
         uint32_t n = 0, more = 0;
 
+        buf[0] = 0;
         for (uint32_t i = 0; i < j->depend.n_after; i++) {
                 struct job *other = met(j, i) ? NULL : manager_job(m, j->depend.after[i].job);
                 if (!other)
@@ -188,15 +189,22 @@ static void say_reason(struct manager *m, struct job *j) {
                         more++;
                         continue;
                 }
-                l += (size_t)snprintf(text + l, sizeof(text) - l, "%s job %s (%s)", n == 1 ? "after" : ",",
+                l += (size_t)snprintf(buf + l, size - l, "%s job %s (%s)", n == 1 ? "after" : ",",
                                       after_name(j->depend.after + i, name),
                                       state_text(m, other, j->depend.after[i].index));
         }
         if (more > 0)
-                l += (size_t)snprintf(text + l, sizeof(text) - l, " and %u more", more);
-        if (j->depend.begin_timer)
-                snprintf(text + l, sizeof(text) - l, "%sbegins at %s", l > 0 ? "; " : "",
+                l += (size_t)snprintf(buf + l, size - l, " and %u more", more);
+        if (begins)
+                snprintf(buf + l, size - l, "%sbegins at %s", l > 0 ? "; " : "",
                          format_time(j->depend.begin_real, time, sizeof(time)));
+        return buf;
+}
+
+static void say_reason(struct manager *m, struct job *j) {
+        char text[DEPEND_TEXT_MAX];
+
+        (void)depend_text(m, j, j->depend.begin_timer, text, sizeof(text));
         if (job_held_back(j) || (j->reason && strcmp(j->reason, text) == 0))
                 return;
         (void)text_set(&j->reason, *text ? "%s" : NULL, text);

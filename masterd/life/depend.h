@@ -23,6 +23,11 @@ void depend_watch(struct manager *m, struct job *j);
 /* It is not to be placed yet. */
 bool depend_holds_back(const struct job *j);
 
+/* "after job 5 (RUNNING); begins at ..." of what is not met yet; begins: its time has not come. "": nothing
+ * is. Into buf, which is returned. */
+#define DEPEND_TEXT_MAX 512u
+char *depend_text(struct manager *m, const struct job *j, bool begins, char *buf, size_t size);
+
 /* Another state of a job; it has ended. What waits for it is told in the same batch. */
 void depend_job_changed(struct manager *m, struct job *j);
 void depend_job_ended(struct manager *m, struct job *j);

@@ -99,9 +99,9 @@ static int hold_name(struct manager *m, struct job *j, const char *name) {
         return 0;
 }
 
-int kept_progress_take(struct manager *m, struct job *j, const char *from,
-                       char text[static KEPT_PROGRESS_TEXT_MAX]) {
-        char name[SAVEPOINT_NAME_MAX + 1];
+/* 1: it may have the name; 0: it names none. */
+static int may_have_name(struct manager *m, const struct job *j, const char *from,
+                         char name[static SAVEPOINT_NAME_MAX + 1], char text[static KEPT_PROGRESS_TEXT_MAX]) {
         int r;
 
         if (!keeps(j->spec) || !j->data)
@@ -110,7 +110,22 @@ int kept_progress_take(struct manager *m, struct job *j, const char *from,
         if (name_of(j->owner, j->spec->staging_dir, name) < 0)
                 return -ENOMEM;
         r = refuse_taken(m, j, name, from, text);
-        return r < 0 ? r : hold_name(m, j, name);
+        return r < 0 ? r : 1;
+}
+
+int kept_progress_admit(struct manager *m, const struct job *j, const char *from,
+                        char text[static KEPT_PROGRESS_TEXT_MAX]) {
+        char name[SAVEPOINT_NAME_MAX + 1];
+
+        return MIN(may_have_name(m, j, from, name, text), 0);
+}
+
+int kept_progress_take(struct manager *m, struct job *j, const char *from,
+                       char text[static KEPT_PROGRESS_TEXT_MAX]) {
+        char name[SAVEPOINT_NAME_MAX + 1];
+        int r = may_have_name(m, j, from, name, text);
+
+        return r > 0 ? hold_name(m, j, name) : r;
 }
 
 int kept_progress_load(struct manager *m) {

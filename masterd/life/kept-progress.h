@@ -20,6 +20,9 @@ struct kept_progress;
 /* The name of the savepoint that a job of this user and configuration goes on from. False: there is none. */
 bool kept_progress_find(const struct manager *m, uint32_t owner, const struct job_spec *spec,
                         char ret[static SAVEPOINT_NAME_MAX + 1]);
+/* Whether the job may have it; refused as below. */
+int kept_progress_admit(struct manager *m, const struct job *j, const char *from,
+                        char text[static KEPT_PROGRESS_TEXT_MAX]);
 /* The job has it from now on, until it ends or leaves memory; nothing happens where it names none. from: the
  * savepoint that the job is being made of, or NULL. Or, with a sentence in text: -EBUSY another job has it,
  * -EDQUOT the user has too many savepoints, -ENOMEM. */

@@ -333,6 +333,13 @@ int queueing_last_why(struct manager *m, const struct job *j, struct policy_why 
         return j->queue.known ? policy_last_why(m->placement->policy, j->number, ret) : -ENOENT;
 }
 
+int queueing_try(struct manager *m, const struct job *j, const struct sched_gang *g,
+                 struct policy_trial *ret) {
+        struct policy_job job = describe(m, j);
+
+        return policy_try(m->placement->policy, &job, g, queueing_now(), ret);
+}
+
 char *queueing_why_text(struct manager *m, struct job *j, const struct policy_why *why, char *buf,
                         size_t size) {
         const struct pool *pool = pools_find(&m->conf.pools, j->spec->queue);

@@ -60,6 +60,10 @@ char *queueing_why_text(struct manager *m, struct job *j, const struct policy_wh
                         size_t size);
 #define QUEUEING_WHY_MAX 320
 
+/* What would become of a job that is in no table, if it came now and asked for g. -ENOMEM. */
+int queueing_try(struct manager *m, const struct job *j, const struct sched_gang *g,
+                 struct policy_trial *ret);
+
 struct policy *queueing_policy(struct manager *m);
 /* Numbers of the jobs that wait, in their order; at most n. Returns how many. */
 size_t queueing_order(struct manager *m, uint64_t *numbers, size_t n);

@@ -360,22 +360,14 @@ bool why_not_tried(struct job *j, char *buf, size_t size) {
         return true;
 }
 
-int why_job(struct manager *m, struct job *j, struct why *ret) {
+/* What ret->policy says is looked into: which hosts lack what, and what would help. */
+static int look_into(struct manager *m, struct job *j, struct gang_data *g, struct why *ret) {
         _cleanup_(sched_free_p) struct sched *copy = NULL;
-        struct gang_data *g = &m->placement->gang; /* of the pass; nothing is kept in it between passes */
         struct asking a = { .gang = g, .job = j, .why = ret };
         int r;
 
-        *ret = (struct why){};
-        r = queueing_why(m, j, &ret->policy);
-        if (r < 0)
-                return r;
-        if (ret->policy.reason != POLICY_NO_FIT && ret->policy.reason != POLICY_PREEMPTING &&
-            (ret->policy.reason != POLICY_NEVER || ret->policy.no_fit.waiting == 0))
+        if (g->n == 0)
                 return 0;
-        r = gang_build(m, j, g);
-        if (r < 0 || g->n == 0)
-                return MIN(r, 0);
         r = sched_clone(m->placement->sched, &copy);
         if (r < 0)
                 return r;
@@ -394,4 +386,38 @@ int why_job(struct manager *m, struct job *j, struct why *ret) {
         suggest_looser(&a);
         suggest_smaller(&a);
         return 0;
+}
+
+/* It is hosts that are short, and not a limit or somebody before it. */
+static bool is_of_hosts(const struct policy_why *why) {
+        return why->reason == POLICY_NO_FIT || why->reason == POLICY_PREEMPTING ||
+               (why->reason == POLICY_NEVER && why->no_fit.waiting > 0);
+}
+
+int why_job(struct manager *m, struct job *j, struct why *ret) {
+        struct gang_data *g = &m->placement->gang; /* of the pass; nothing is kept in it between passes */
+        int r;
+
+        *ret = (struct why){};
+        r = queueing_why(m, j, &ret->policy);
+        if (r < 0 || !is_of_hosts(&ret->policy))
+                return r;
+        r = gang_build(m, j, g);
+        return r < 0 ? r : look_into(m, j, g, ret);
+}
+
+int why_try(struct manager *m, struct job *j, struct why *ret, uint32_t *ret_placed) {
+        struct gang_data *g = calloc(1, sizeof(*g)); /* of its own: those before it are asked for theirs */
+        struct policy_trial trial = {};
+        int r = g ? gang_build(m, j, g) : -ENOMEM;
+
+        *ret = (struct why){};
+        r = r < 0 || g->n == 0 ? r : queueing_try(m, j, &g->gang, &trial);
+        ret->policy = trial.why;
+        *ret_placed = trial.placed;
+        r = r < 0 || trial.placed > 0 || !is_of_hosts(&trial.why) ? r : look_into(m, j, g, ret);
+        if (g)
+                gang_data_done(g);
+        free(g);
+        return r;
 }

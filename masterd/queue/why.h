@@ -37,3 +37,7 @@ bool why_not_tried(struct job *j, char *buf, size_t size);
 
 /* -ENOENT: it does not wait for a place. -ENOMEM. */
 int why_job(struct manager *m, struct job *j, struct why *ret);
+
+/* The same of a job that is in no table, if it came now. *ret_placed: how many of its executors would have a
+ * place at once; 0: it would wait, and *ret says why. -ENOMEM. */
+int why_try(struct manager *m, struct job *j, struct why *ret, uint32_t *ret_placed);

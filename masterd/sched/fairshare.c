@@ -62,10 +62,25 @@ double ledger_rank(const struct policy *p, const struct ledger *l, uint32_t weig
         return (usage_at(p, l, now) + ahead) / weight;
 }
 
-int account_get(struct policy *p, uint32_t pool, uint32_t user, struct account **ret) {
+struct account *account_find(const struct policy *p, uint32_t pool, uint32_t user) {
         struct account *a, key = { .key = { pool, user } };
 
         HASH_FIND(hh, p->accounts, &key.key, sizeof(key.key), a);
+        return a;
+}
+
+void account_drop(struct policy *p, struct account *a) {
+        p->pools[a->key.pool].accounts--;
+        HASH_DEL(p->accounts, a);
+        for (uint32_t i = 0; i < a->n_bands; i++)
+                free(a->bands[i]);
+        free(a->bands);
+        free(a);
+}
+
+int account_get(struct policy *p, uint32_t pool, uint32_t user, struct account **ret) {
+        struct account *a = account_find(p, pool, user);
+
         if (!a) {
                 a = calloc(1, sizeof(*a));
                 if (!a)

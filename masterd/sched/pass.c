@@ -168,18 +168,17 @@ static void drop_reservation(struct pass *pass, struct entry *e) {
         pass->voided[pass->n_voided++] = r;
 }
 
-static int need_plan(struct pass *pass) {
+int pass_need_plan(struct pass *pass) {
         return pass->plan ? 0 : plan_new(pass->policy, pass->now, &pass->plan);
 }
 
-/* Claims come before everything else. */
-static int add_claims(struct pass *pass) {
+int pass_add_claims(struct pass *pass) {
         struct policy *p = pass->policy;
         int r;
 
         if (p->claims == 0)
                 return 0;
-        r = need_plan(pass);
+        r = pass_need_plan(pass);
         for (struct entry *e = p->entries; e && r >= 0; e = e->hh.next)
                 if (e->reservation && e->reservation->claim)
                         r = plan_add(pass->plan, e->reservation);
@@ -218,7 +217,7 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
         int r;
 
         pass->planned++;
-        r = need_plan(pass);
+        r = pass_need_plan(pass);
         if (r < 0)
                 return r;
         sign = plan_sign(pass->plan);
@@ -272,7 +271,10 @@ static void waits(struct pass *pass, struct entry *e, enum policy_reason reason,
                 pass->next =
                         MIN(pass->next, r->start > pass->now ? r->start : time_add(pass->now, OVERDUE_USEC));
         }
-        entry_waits(pass->policy, e, &why);
+        if (pass->trial)
+                e->why = why;
+        else
+                entry_waits(pass->policy, e, &why);
 }
 
 /* From when on it may not be passed over any more. */
@@ -282,6 +284,33 @@ static bool out_of_patience(struct pass *pass, const struct entry *e) {
         if (due > pass->now)
                 pass->next = MIN(pass->next, due);
         return due <= pass->now;
+}
+
+void pass_keep_hosts(struct pass *pass, const struct entry *e, uint32_t lacking) {
+        if (!out_of_patience(pass, e))
+                return;
+        if (pass->owed == 0)
+                pass->owed_to = e->job.id;
+        pass->owed |= lacking;
+}
+
+void pass_keep_limit(struct pass *pass, const struct entry *e, enum policy_reason reason,
+                     const struct policy_amount *least) {
+        struct account *a = e->account;
+
+        if (reason == POLICY_NEVER || !out_of_patience(pass, e))
+                return;
+        switch (reason) {
+        case POLICY_POOL_LIMIT:
+                pass->pool_owed[e->job.pool] |= quota_lacking(pass->policy, e, least);
+                break;
+        case POLICY_USER_LIMIT:
+                a->owed = (a->owed_at == pass->now ? a->owed : 0) | quota_lacking(pass->policy, e, least);
+                a->owed_at = pass->now;
+                break;
+        default:
+                pass->firm_owed = true;
+        }
 }
 
 /* Nobody knows when it will fit: perhaps because it never will, though each part of it would. */
@@ -344,11 +373,8 @@ static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *
         }
         if (r < 0)
                 return r;
-        if (r > 0 && has_to_come(g) && out_of_patience(pass, e)) {
-                if (pass->owed == 0)
-                        pass->owed_to = e->job.id;
-                pass->owed |= why->lacking;
-        }
+        if (r > 0 && has_to_come(g))
+                pass_keep_hosts(pass, e, why->lacking);
         r = preempt_for(pass, e, g, &claim);
         if (r < 0)
                 return r;
@@ -386,6 +412,14 @@ static int started(struct pass *pass, struct entry *e, const struct sched_placem
         struct sched_gang more;
         int r;
 
+        if (pass->trial) {
+                uint64_t grown = p->sched->grown;
+
+                pass->trial->placed = (uint32_t)places->n;
+                places_give_back(p->sched, places);
+                p->sched->grown = grown; /* nothing came back but what was lent */
+                return 0;
+        }
         pass->started++;
         p->work += WORK_PLACED * places->n;
         drop_reservation(pass, e);
@@ -406,7 +440,7 @@ static int place_reserved(struct pass *pass, struct entry *e, const struct sched
 
         if (!r || (!r->claim && r->start > pass->now))
                 return SCHED_E_NO_FIT;
-        q = need_plan(pass);
+        q = pass_need_plan(pass);
         if (q == 0)
                 q = plan_place_there(pass->plan, e, g, &r->places, ret);
         if (q > 0 && r->claim && r->leaving == 0) /* they have gone, and still: begin again */
@@ -473,16 +507,8 @@ static void no_quota(struct pass *pass, struct entry *e, enum policy_reason reas
                      const struct policy_amount *least) {
         drop_reservation(pass, e);
         waits(pass, e, reason, NULL, 0);
-        if (reason == POLICY_NEVER || !out_of_patience(pass, e))
-                return;
-        if (reason == POLICY_POOL_LIMIT)
-                pass->pool_owed[e->job.pool] |= quota_lacking(pass->policy, e, least);
-        else if (reason == POLICY_USER_LIMIT) {
-                struct account *a = e->account;
-                a->owed = (a->owed_at == pass->now ? a->owed : 0) | quota_lacking(pass->policy, e, least);
-                a->owed_at = pass->now;
-        } else
-                pass->firm_owed = true;
+        if (!pass->trial) /* nobody is behind that one */
+                pass_keep_limit(pass, e, reason, least);
 }
 
 /* Whether a limit is kept for somebody before it. */
@@ -496,32 +522,21 @@ static enum policy_reason limit_owed(const struct pass *pass, const struct entry
         return POLICY_FREE;
 }
 
-static int try_entry(struct pass *pass, struct entry *e) {
+int pass_try(struct pass *pass, struct entry *e, const struct sched_gang *g) {
         struct policy *p = pass->policy;
         struct policy_amount least;
         enum policy_reason reason;
-        struct sched_gang g = {};
-        uint64_t mark;
+        uint64_t mark = gang_mark(g);
         uint32_t uses;
-        int r = p->ops->gang(p->userdata, e->job.id, &g);
+        int r;
 
-        if (r > 0) {
-                drop_reservation(pass, e);
-                entry_satisfied(p, e);
-                return 0;
-        }
-        if (r < 0 || g.n_shapes == 0 || g.n_shapes > SCHED_SHAPES_MAX) {
-                waits(pass, e, POLICY_SKIPPED, NULL, 0);
-                return r == -ENOMEM ? r : 0;
-        }
-        mark = gang_mark(&g);
         if (e->mark != mark) { /* it asks for something else now */
                 e->mark = mark;
                 e->looked_at = e->explained = e->failed = e->sought = 0;
                 drop_reservation(pass, e);
         }
-        least = gang_amount(&g, false);
-        uses = sched_gang_uses(&g);
+        least = gang_amount(g, false);
+        uses = sched_gang_uses(g);
         reason = quota_check(p, e, &least, pass->firm_owed);
         if (reason == POLICY_FREE)
                 reason = limit_owed(pass, e, uses);
@@ -534,17 +549,34 @@ static int try_entry(struct pass *pass, struct entry *e) {
                 waits(pass, e, POLICY_RESERVED, NULL, pass->owed_to);
                 return 0;
         }
-        r = place_entry(pass, e, &g);
+        r = place_entry(pass, e, g);
         if (r < 0)
                 waits(pass, e, POLICY_SKIPPED, NULL, 0);
         return r == -ENOMEM ? r : 0; /* others may still be right */
+}
+
+static int try_entry(struct pass *pass, struct entry *e) {
+        struct policy *p = pass->policy;
+        struct sched_gang g = {};
+        int r = p->ops->gang(p->userdata, e->job.id, &g);
+
+        if (r > 0) {
+                drop_reservation(pass, e);
+                entry_satisfied(p, e);
+                return 0;
+        }
+        if (r < 0 || g.n_shapes == 0 || g.n_shapes > SCHED_SHAPES_MAX) {
+                waits(pass, e, POLICY_SKIPPED, NULL, 0);
+                return r == -ENOMEM ? r : 0;
+        }
+        return pass_try(pass, e, &g);
 }
 
 static int run_pass(struct pass *pass) {
         struct policy *p = pass->policy;
         struct cursor c = {};
         struct entry *e;
-        int r = add_claims(pass);
+        int r = pass_add_claims(pass);
 
         if (r >= 0)
                 r = cursor_begin(p, pass->now, &c);
@@ -558,9 +590,8 @@ static int run_pass(struct pass *pass) {
         return r;
 }
 
-int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next) {
+int pass_new(struct policy *p, uint64_t now, struct pass **ret) {
         struct pass *pass = calloc(1, sizeof(*pass));
-        int r;
 
         if (!pass)
                 return -ENOMEM;
@@ -569,6 +600,25 @@ int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next) {
         p->ahead = 0;
         p->work = 0;
         policy_measure(p);
+        *ret = pass;
+        return 0;
+}
+
+struct pass *pass_free(struct pass *pass) {
+        plan_free(pass->plan);
+        for (size_t i = 0; i < pass->n_voided; i++)
+                reservation_free(pass->voided[i]);
+        free(pass->voided);
+        free(pass);
+        return NULL;
+}
+
+int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next) {
+        struct pass *pass;
+        int r = pass_new(p, now, &pass);
+
+        if (r < 0)
+                return r;
         r = run_pass(pass);
         if (!pass->cut)
                 p->cuts = 0;
@@ -581,10 +631,6 @@ int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next) {
                 *ret_next = pass->next;
                 r = (int)pass->started;
         }
-        plan_free(pass->plan);
-        for (size_t i = 0; i < pass->n_voided; i++)
-                reservation_free(pass->voided[i]);
-        free(pass->voided);
-        free(pass);
+        pass_free(pass);
         return r;
 }

@@ -32,9 +32,15 @@ struct hopeless {
         int32_t priority;
 };
 
+/* Of a pass that only asks about one entry: nobody is told, stopped or given anything. */
+struct trial {
+        uint32_t placed; /* executors that would get a place; 0: why.reason of the entry says why not */
+};
+
 struct pass {
         struct policy *policy;
-        struct plan *plan; /* NULL: none was needed yet */
+        struct trial *trial; /* NULL: it is carried out */
+        struct plan *plan;   /* NULL: none was needed yet */
         uint64_t now, next;
         uint32_t started, planned, searched;
         uint32_t
@@ -50,6 +56,22 @@ struct pass {
         struct reservation **voided;          /* freed at the end */
         size_t n_voided;
 };
+
+/* pass.c */
+/* -ENOMEM. */
+int pass_new(struct policy *p, uint64_t now, struct pass **ret);
+struct pass *pass_free(struct pass *pass);
+/* Makes the plan, if there is none yet. */
+int pass_need_plan(struct pass *pass);
+/* Claims come before everything else. */
+int pass_add_claims(struct pass *pass);
+/* Places what the entry asks for, or says why it waits. -ENOMEM; whatever else went wrong is the entry's. */
+int pass_try(struct pass *pass, struct entry *e, const struct sched_gang *g);
+/* What the one before keeps from those behind it once it has waited for its patience: of what there is, and
+ * of a limit that it is at. */
+void pass_keep_hosts(struct pass *pass, const struct entry *e, uint32_t lacking);
+void pass_keep_limit(struct pass *pass, const struct entry *e, enum policy_reason reason,
+                     const struct policy_amount *least);
 
 /* preempt.c */
 /* Looks for jobs to be stopped for the entry, and has them stopped. *ret: the claim on their places; NULL:

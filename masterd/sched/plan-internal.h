@@ -95,6 +95,3 @@ bool plan_concerns(const struct plan *plan, const struct reservation *r, const s
 /* Holds in s, for a run between two times, what it must not use; s is as of the first one. */
 int shadow_cast(struct plan *plan, struct sched *s, const struct entry *e, uint64_t from, uint64_t to);
 void shadow_lift(struct plan *plan, struct sched *s);
-
-/* plan-place.c: now. */
-void places_give_back(struct sched *s, const struct sched_placement *p);

@@ -61,6 +61,9 @@ bool plan_exhausted(const struct plan *plan);
 /* Whether a reservation still holds. */
 bool plan_keeps(struct plan *plan, const struct reservation *r);
 
+/* Gives back what was placed in s. */
+void places_give_back(struct sched *s, const struct sched_placement *p);
+
 /* For preemption: what if these were gone? entry->out says which. Changes of out go through plan_out(). */
 int plan_out(struct plan *plan, struct entry *e, bool out);
 /* Whether the gang would fit then, now, without delaying a reservation of others. ret may be NULL. */

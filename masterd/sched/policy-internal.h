@@ -116,6 +116,10 @@ static inline uint64_t time_sub(uint64_t a, uint64_t b) {
 /* fairshare.c: who has used how much. */
 /* Makes the account if need be. */
 int account_get(struct policy *p, uint32_t pool, uint32_t user, struct account **ret);
+/* NULL: there is none. */
+struct account *account_find(const struct policy *p, uint32_t pool, uint32_t user);
+/* Forgets it; no entry may be of it any more. */
+void account_drop(struct policy *p, struct account *a);
 /* Usage up to now; all that held says from now on is charged later. O(1). */
 void ledger_charge(const struct policy *p, struct ledger *l, uint64_t now);
 /* What the ledger counts as in the order; the smaller, the sooner. */

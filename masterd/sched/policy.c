@@ -60,13 +60,8 @@ struct policy *policy_free(struct policy *p) {
                 reservation_free(e->reservation);
                 free(e);
         }
-        HASH_ITER (hh, p->accounts, a, next_a) {
-                HASH_DEL(p->accounts, a);
-                for (uint32_t i = 0; i < a->n_bands; i++)
-                        free(a->bands[i]);
-                free(a->bands);
-                free(a);
-        }
+        HASH_ITER (hh, p->accounts, a, next_a)
+                account_drop(p, a);
         free(p->pools);
         free(p);
         return NULL;

@@ -164,6 +164,16 @@ int policy_last_why(struct policy *p, uint64_t id, struct policy_why *ret);
 /* Those that wait, in the order in which they would be tried: at most n ids. Returns how many. */
 size_t policy_order(struct policy *p, uint64_t now, uint64_t *ids, size_t n);
 
+struct policy_trial {
+        uint32_t placed;       /* executors that would get a place at once; 0: it would wait */
+        struct policy_why why; /* where it would; victims are those that would be stopped for it */
+};
+/* What would become of the job, which is not known, if it came now: nobody is told, nothing changes. g: what
+ * it asks for, of at least one shape. -EEXIST, -EINVAL (pool), -ENOMEM. It costs as much as the queue before
+ * it is long, and a copy of the scheduler. */
+int policy_try(struct policy *p, const struct policy_job *job, const struct sched_gang *g, uint64_t now,
+               struct policy_trial *ret);
+
 struct policy_share {
         uint32_t pool, user;       /* user UINT32_MAX: the pool as a whole */
         double usage;              /* decayed, in cluster seconds: dominant share × seconds */

@@ -25,6 +25,7 @@ struct load {
                 store_load_token_t token;
                 store_load_revoked_t revoked;
                 store_load_share_t share;
+                store_load_submit_key_t submit_key;
                 store_load_secret_t secret;
                 store_load_data_file_t data_file;
                 store_load_data_source_t data_source;
@@ -99,6 +100,7 @@ DEFINE_ROW(verdict)
 DEFINE_ROW(token)
 DEFINE_ROW(revoked)
 DEFINE_ROW(share)
+DEFINE_ROW(submit_key)
 DEFINE_ROW(secret)
 DEFINE_ROW(data_file)
 DEFINE_ROW(data_source)
@@ -303,6 +305,11 @@ int store_load_tokens(struct store *s, store_load_token_t callback, void *userda
                 "SELECT id, secret_hash, uses_left, expires, source, creator, name, \"replace\" FROM token"
                 " ORDER BY id",
                 &(struct load){ row_token, { .token = callback }, userdata });
+}
+
+int store_load_submit_keys(struct store *s, store_load_submit_key_t callback, void *userdata) {
+        return load(s, "SELECT user, key, digest, job, at FROM submit_key ORDER BY at, job",
+                    &(struct load){ row_submit_key, { .submit_key = callback }, userdata });
 }
 
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata) {

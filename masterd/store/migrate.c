@@ -200,6 +200,11 @@ const char *const store_steps[] = {
         /* 8: what a job was kept off, and may use again. */
         "ALTER TABLE job_avoid ADD COLUMN avoided INTEGER NOT NULL DEFAULT 1;"
         "ALTER TABLE job_avoid ADD COLUMN allowed INTEGER NOT NULL DEFAULT 0;",
+
+        /* 9: what was submitted under a key. */
+        "CREATE TABLE submit_key(user INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL, job INTEGER NOT "
+        "NULL,"
+        " at INTEGER NOT NULL, PRIMARY KEY(user, key)) STRICT, WITHOUT ROWID;",
         NULL,
 };
 

@@ -300,6 +300,12 @@ const struct field share_fields[] = {
         {},
 };
 
+const struct field submit_key_fields[] = {
+        F(U32, submit_key_record, user),     F(TEXT, submit_key_record, key),
+        F(FIXED, submit_key_record, digest), F(U32, submit_key_record, job),
+        F(U64, submit_key_record, at_real),  {},
+};
+
 const struct field change_fields[] = {
         F(U32, change_record, job),      F(U64, change_record, version),
         F(U32, change_record, uid),      F(U64, change_record, at_real),
@@ -543,6 +549,10 @@ const struct op_definition op_definitions[_OP_MAX] = {
                            share_fields,
                            { "INSERT OR REPLACE INTO share(pool, user, usage, at) VALUES (?1, ?2, ?3, "
                              "?4)" } },
+        [OP_PUT_SUBMIT_KEY] = { sizeof(struct submit_key_record),
+                                submit_key_fields,
+                                { "INSERT OR REPLACE INTO submit_key(user, key, digest, job, at)"
+                                  " VALUES (?1, ?2, ?3, ?4, ?5)" } },
         [OP_PUT_CHANGE] = { sizeof(struct change_record),
                             change_fields,
                             { "INSERT OR REPLACE INTO change(job, version, user, at, text, before)"
@@ -605,6 +615,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PRUNE] = { sizeof(struct prune_row),
                        prune_fields,
                        { "DELETE FROM revoked WHERE not_after < ?3", "DELETE FROM token WHERE expires < ?3",
+                         "DELETE FROM submit_key WHERE at < ?3 - 86400000000", /* STORE_KEY_USEC */
                          "DELETE FROM temp.doomed", DOOM_OLD, DOOM_LARGE, FORGET_DOOMED } },
         [OP_FORGET_JOB] = { sizeof(struct key_row),
                             key_job_fields,

@@ -362,6 +362,10 @@ void store_put_share(struct store *s, const struct share_record *r) {
         put(s, OP_PUT_SHARE, r);
 }
 
+void store_put_submit_key(struct store *s, const struct submit_key_record *r) {
+        put(s, OP_PUT_SUBMIT_KEY, r);
+}
+
 void store_put_revoked(struct store *s, const struct revoked_record *r) {
         put(s, OP_PUT_REVOKED, r);
 }

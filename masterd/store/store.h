@@ -376,6 +376,17 @@ struct share_record {
         uint64_t at_real;     /* as of then */
 };
 
+/* What a user submitted under a key of his own. */
+#define STORE_DIGEST_BYTES 32u
+#define STORE_KEY_USEC UINT64_C(86400000000) /* so long it is kept */
+struct submit_key_record {
+        uint32_t user;
+        const char *key;
+        uint8_t digest[STORE_DIGEST_BYTES]; /* SHA-256 of what was submitted */
+        uint32_t job;
+        uint64_t at_real;
+};
+
 /* A job was given another configuration. */
 struct change_record {
         uint32_t job;
@@ -441,6 +452,7 @@ typedef int (*store_load_avoid_t)(void *userdata, const struct avoid_record *r);
 typedef int (*store_load_verdict_t)(void *userdata, const struct verdict_record *r);
 typedef int (*store_load_token_t)(void *userdata, const struct token_record *r);
 typedef int (*store_load_share_t)(void *userdata, const struct share_record *r);
+typedef int (*store_load_submit_key_t)(void *userdata, const struct submit_key_record *r);
 typedef int (*store_load_revoked_t)(void *userdata, const struct revoked_record *r);
 typedef int (*store_load_secret_t)(void *userdata, const struct secret_record *r);
 typedef int (*store_load_data_file_t)(void *userdata, const struct data_file_record *r);
@@ -490,6 +502,8 @@ int store_load_verdicts(struct store *s, store_load_verdict_t callback, void *us
 int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata);    /* of active jobs */
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata);
+/* The oldest first. */
+int store_load_submit_keys(struct store *s, store_load_submit_key_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
 
 /* A small named value (cluster id, term ...), allocated with a NUL behind it. -ENOENT: never set. */
@@ -521,16 +535,17 @@ void store_put_window(struct store *s, const struct window_record *r);   /* key:
 void store_put_gpu_off(struct store *s, const struct gpu_off_record *r); /* key: node, uuid */
 void store_put_stuck(struct store *s,
                      const struct stuck_record *r); /* key: node, job, role, index, attempt */
-void store_put_avoid(struct store *s, const struct avoid_record *r);         /* key: job, node */
-void store_put_verdict(struct store *s, const struct verdict_record *r);     /* key: job, role, index, kind */
-void store_delete_verdict(struct store *s, const struct verdict_record *r);  /* the same */
-void store_put_scope(struct store *s, const struct scope_record *r);         /* key: job, role */
-void store_put_blame(struct store *s, const struct blame_record *r);         /* key: node */
-void store_put_token(struct store *s, const struct token_record *r);         /* key: id */
-void store_put_share(struct store *s, const struct share_record *r);         /* key: pool, user */
-void store_put_revoked(struct store *s, const struct revoked_record *r);     /* key: serial */
-void store_put_secret(struct store *s, const struct secret_record *r);       /* key: job, name */
-void store_put_data_file(struct store *s, const struct data_file_record *r); /* key: key, source, file */
+void store_put_avoid(struct store *s, const struct avoid_record *r);        /* key: job, node */
+void store_put_verdict(struct store *s, const struct verdict_record *r);    /* key: job, role, index, kind */
+void store_delete_verdict(struct store *s, const struct verdict_record *r); /* the same */
+void store_put_scope(struct store *s, const struct scope_record *r);        /* key: job, role */
+void store_put_blame(struct store *s, const struct blame_record *r);        /* key: node */
+void store_put_token(struct store *s, const struct token_record *r);        /* key: id */
+void store_put_share(struct store *s, const struct share_record *r);        /* key: pool, user */
+void store_put_submit_key(struct store *s, const struct submit_key_record *r);   /* key: user, key */
+void store_put_revoked(struct store *s, const struct revoked_record *r);         /* key: serial */
+void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
+void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
 void store_put_data_source(struct store *s, const struct data_source_record *r); /* key: key, source */
 void store_put_data_block(struct store *s, const struct data_block_record *r);   /* key: job, block */
 void store_put_data_task(struct store *s, const struct data_task_record *r);     /* key: job, task */

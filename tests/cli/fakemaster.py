@@ -153,6 +153,8 @@ class FakeMaster:
         self.vanished = {}  # job -> how many of the next calls of it find that it is not on the bus
         self.busy = {}  # member -> how many of the next calls find it busy
         self.warnings = []
+        self.trial = {}
+        self.tried = None
         self.connection = open_dbus_connection(address)
         self.connection.send_and_get_reply(message_bus.RequestName(NAME))
         self.stopping = False
@@ -240,6 +242,10 @@ class FakeMaster:
         self.jobs[number] = job
         threading.Thread(target=self.on_submit, args=(job,), daemon=True).start()
         return "uoas", (number, job.path, self.warnings)
+
+    def do_TrySubmit(self, _, config, options):
+        self.tried = options
+        return "asa{sv}", (self.warnings, self.trial)
 
     def do_ListJobs(self, _, options):
         self.last_filter = options

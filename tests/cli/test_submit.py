@@ -350,3 +350,55 @@ def test_config_origin_without_a_master(ctl, tmp_path):
     done = ctl("config", "--origin", job)
     assert done.returncode == 4 and done.stdout == "" and "cannot reach masterd" in done.stderr
     assert ctl("config", "--origin", tmp_path / "none.json").returncode == 1
+
+
+def test_dry_run(master, lenient, ctl, hello):
+    master.warnings = ["3:5: role[0]: odd"]
+    master.trial = {"starts": ("b", True), "executors": ("u", 3), "pool": ("s", "research"), "priority": ("i", 5), "reason": ("s", "")}
+    r = ctl("submit", "--dry-run", "--priority=5", "--after=7", hello)
+    assert (r.returncode, r.stdout) == (0, "Nothing was submitted. It would start now in pool research at priority 5: 3 executors\n")
+    assert r.stderr == "job.json:3:5: warning: role[0]: odd\n" and master.calls == ["TrySubmit"]
+    assert set(master.tried) == {"priority", "after"}
+    assert json.loads(ctl("submit", "-n", "--json", hello).stdout)["warnings"] == ["3:5: role[0]: odd"]
+    master.trial.update({"starts": ("b", False), "executors": ("u", 0), "reason": ("s", "after job 7 (RUNNING)"), "elements": ("u", 10),
+                         "savepoint": ("s", "monday"), "summary": ("s", "role worker: 1 of 3 fit now"), "position": ("t", 2), "victims": ("u", 1),
+                         "hosts": ("a(us)", [(2, "short of GPUs now")]), "suggestions": ("as", ["worker minNum 1 (instead of 3)"])})
+    assert ctl("submit", "-n", hello).stdout == """\
+Nothing was submitted. The first element would wait in pool research at priority 5, number 2 in the queue
+  after job 7 (RUNNING)
+  then, as things are now: role worker: 1 of 3 fit now
+  1 job would be stopped for it
+  hosts: 2 short of GPUs now
+  would start now with worker minNum 1 (instead of 3)
+  an array of 10 elements
+  goes on from savepoint monday, which is looked at when it is submitted
+"""
+    assert not master.jobs
+    for option in ("--wait", "--parsable", "--key=a"):
+        r = ctl("submit", "-n", option, hello)
+        assert r.returncode == 2 and "--dry-run submits nothing" in r.stderr
+
+
+def test_a_key_of_its_own(master, lenient, ctl, hello):
+    """Each call has one, so that masterd may be asked again."""
+    assert ctl("submit", "--key", "nightly", hello).returncode == 0
+    assert master.jobs[1].options["key"] == ("s", "nightly")
+    ctl("submit", hello)
+    ctl("submit", hello)
+    own = [master.jobs[n].options["key"][1] for n in (2, 3)]
+    assert own[0] != own[1] and all(len(key) == 32 for key in own)
+
+
+def test_asked_again_under_the_same_key(master, lenient, ctl, hello):
+    """masterd has gone without an answer."""
+    submit, keys = master.do_Submit, []
+
+    def lost_once(target, config, options):
+        keys.append(options["key"])
+        if len(keys) == 1:
+            raise Refuse("org.freedesktop.DBus.Error.NoReply", "Remote peer disconnected")
+        return submit(target, config, options)
+
+    master.do_Submit = lost_once
+    assert ctl("submit", hello).stdout == "Submitted job 1 (primus-hello)\n"
+    assert len(keys) == 2 and keys[0] == keys[1]

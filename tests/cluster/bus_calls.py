@@ -10,7 +10,7 @@ from sandbox import SOURCE
 MASTER = "org.primus.Master1"
 # What everybody may ask: answers leave out what is not the caller's. The rest of Job is for its owner and manage-jobs, its sessions for
 # manage-sessions, that of Manager and Node is for manage-nodes.
-OPEN = {"Manager": {"Submit", "ListJobs", "GetJob", "GetElement", "Usage", "ListTelemetry", "ListQueue", "ListPools", "GetJobDefaults", "ListNodes", "Changes", "PutBundle",
+OPEN = {"Manager": {"Submit", "TrySubmit", "ListJobs", "GetJob", "GetElement", "Usage", "ListTelemetry", "ListQueue", "ListPools", "GetJobDefaults", "ListNodes", "Changes", "PutBundle",
                     "ListSavepoints"},
         "Job": set(), "Node": {"Describe"}}
 CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """primus-webd: what it serves is what primusctl prints, to each as himself; changes, events over kills; and what attackers send."""
+import json
 import re
 import threading
 import time
@@ -67,6 +68,31 @@ def test_a_job_from_its_beginning_to_its_end(cluster, web):
     assert "seen" in web.get(f"jobs/{number}")["reason"]
     assert web.send("DELETE", f"jobs/{number}")[0] == 204
     assert web.request("GET", f"/v1/jobs/{number}").status == 404
+
+
+def test_submitted_once(cluster, web):
+    """Idempotency-Key, in quotes or without; and a trial, which leaves nothing."""
+    config = {**CONFIG, "name": "keyed"}
+    status, first = web.send("POST", "jobs", config, {"Idempotency-Key": "web-1"})
+    assert status == 201
+    assert web.send("POST", "jobs", config, {"Idempotency-Key": '"web-1"'}) == (201, first)
+    status, problem = web.send("POST", "jobs?priority=2", config, {"Idempotency-Key": "web-1"})
+    assert status == 409 and f"job {first['job']}" in problem["detail"]
+    assert web.send("POST", "jobs", config, {"Idempotency-Key": "a b"})[0] == 400
+    assert web.send("POST", f"jobs/{first['job']}/kill")[0] == 204
+
+    status, trial = web.send("POST", "jobs?dryRun=1&priority=3", config)
+    assert (status, trial["starts"], trial["executors"], trial["priority"]) == (200, True, 2, 3)
+    said = json.loads(cluster.exec("n1", "primusctl", "submit", "-n", "--json", "--priority=3", "-", user="ml", input=json.dumps(config)))
+    assert trial == said == web.send("POST", "jobs/trial?priority=3", config)[1]
+    assert web.send("POST", "jobs?dryRun=perhaps", config)[0] == 400
+    status, problem = web.send("POST", "jobs?dryRun=true", '{\n "role": [{"num": 0}]}')
+    assert (status, problem["line"]) == (422, 2)
+    assert web.send("POST", f"jobs/{first['job']}/kill?dryRun=1")[0] == 400
+    cluster.wait_job(first["job"])
+    after = web.send("POST", "jobs?dryRun=false", config)[1]["job"]
+    assert after == first["job"] + 1
+    cluster.kill(after)
 
 
 def test_what_is_wrong_is_said(cluster, web):

@@ -47,13 +47,16 @@ static void try_request(char *line[static LINES], const char *body, size_t size)
         (void)session_allows(&session, line[8]);
         json_decref(problem_of_error("org.primus.Error.BadConfig", line[7], false, &status));
         r = route_match(routes, n_routes, line[0], line[1], &v, &others);
+        if (r && json_is_object(given))
+                r = route_dry(routes, n_routes, r, given);
         if (r) {
-                struct brought b = { json_is_object(given) ? given : NULL,
-                                     json_is_object(given) ? given : NULL,
-                                     body,
-                                     size,
-                                     line[7],
-                                     strcmp(r->method, "GET") == 0 };
+                struct brought b = { .query = json_is_object(given) ? given : NULL,
+                                     .body = json_is_object(given) ? given : NULL,
+                                     .raw = body,
+                                     .raw_size = size,
+                                     .if_match = line[7],
+                                     .key = line[7],
+                                     .get = strcmp(r->method, "GET") == 0 };
                 char *refusal = NULL;
 
                 if (given_known(r, &b, &refusal))

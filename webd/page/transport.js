@@ -36,8 +36,9 @@ async function answer(promise) {
 
 export const get = (path, options) => answer(fetch(base + path, { cache: 'no-store', ...options }));
 
-export const send = (method, path, body = {}, headers = {}) => answer(fetch(base + path, {
+export const send = (method, path, body = {}, headers = {}, signal = null) => answer(fetch(base + path, {
   method,
+  signal,
   body: typeof body === 'string' ? body : JSON.stringify(body),
   headers: { 'Content-Type': 'application/json', 'Primus-Request': '1', ...headers },
 }));

@@ -14,6 +14,7 @@
 #include "webd/route/route.h"
 
 #define LIST_MAX 1024u
+#define VALUE_MAX 96u /* of a header */
 
 /* The value of one argument: JSON, or a text of the query or the table, of which the type makes something. */
 struct value {
@@ -231,14 +232,29 @@ static int append_value(sd_bus_message *m, const struct given *g, const struct v
 /* ---- where values come from ---- */
 
 /* An entity tag is a version in quotes. */
-static int match_value(const struct brought *b, char buf[static 32], struct value *v, char **ret_why) {
+static int match_value(const struct brought *b, char buf[static VALUE_MAX], struct value *v, char **ret_why) {
         size_t n = b->if_match ? strlen(b->if_match) : 0;
 
         if (n == 0)
                 return 0;
         if (n < 3 || n > 22 || b->if_match[0] != '"' || b->if_match[n - 1] != '"')
                 return refuse_value(ret_why, "If-Match", "a version in quotes, such as \"7\"");
-        snprintf(buf, 32, "%.*s", (int)(n - 2), b->if_match + 1);
+        snprintf(buf, VALUE_MAX, "%.*s", (int)(n - 2), b->if_match + 1);
+        v->text = buf;
+        return 0;
+}
+
+/* The draft has it in quotes, most clients have not. */
+static int key_value(const struct brought *b, char buf[static VALUE_MAX], struct value *v, char **ret_why) {
+        size_t n = b->key ? strlen(b->key) : 0;
+        bool quoted = n >= 2 && b->key[0] == '"' && b->key[n - 1] == '"';
+
+        if (!b->key)
+                return 0;
+        n -= quoted ? 2 : 0;
+        if (n == 0 || n >= VALUE_MAX)
+                return refuse_value(ret_why, "Idempotency-Key", "1 to 64 letters, digits and -_.:@+=/");
+        snprintf(buf, VALUE_MAX, "%.*s", (int)n, b->key + quoted);
         v->text = buf;
         return 0;
 }
@@ -247,8 +263,8 @@ static bool value_there(const struct value *v) {
         return v->json || v->text;
 }
 
-static int find_value(const struct given *g, const struct brought *b, char buf[static 32], struct value *v,
-                      char **ret_why) {
+static int find_value(const struct given *g, const struct brought *b, char buf[static VALUE_MAX],
+                      struct value *v, char **ret_why) {
         *v = (struct value){ 0 };
         if (given_in_query(g, b->get))
                 v->text = json_string_value(json_object_get(b->query, g->name));
@@ -256,6 +272,8 @@ static int find_value(const struct given *g, const struct brought *b, char buf[s
                 v->json = json_object_get(b->body, g->name);
         else if (g->from == FROM_IF_MATCH)
                 TRY(match_value(b, buf, v, ret_why));
+        else if (g->from == FROM_KEY)
+                TRY(key_value(b, buf, v, ret_why));
         if (!value_there(v))
                 v->text = g->otherwise;
         return 0;
@@ -311,7 +329,7 @@ static int append_rest(const struct call *c, const struct brought *b, sd_bus_mes
 static int append_argument(const struct given *g, const struct brought *b, sd_bus_message *m,
                            char **ret_why) {
         struct value v;
-        char buf[32];
+        char buf[VALUE_MAX];
 
         if (g->from == FROM_BODY)
                 return sd_bus_message_append_array(m, 'y', b->raw, b->raw_size);
@@ -325,7 +343,7 @@ static int append_options(const struct call *c, const struct brought *b, sd_bus_
         TRY(sd_bus_message_open_container(m, 'a', "{sv}"));
         FOREACH_GIVEN (c, g) {
                 struct value v;
-                char buf[32];
+                char buf[VALUE_MAX];
 
                 if (g->from == FROM_REST) {
                         TRY(append_rest(c, b, m, ret_why));

@@ -67,3 +67,16 @@ const struct route *route_match(const struct route *table, size_t n, const char 
         }
         return NULL;
 }
+
+const struct route *route_dry(const struct route *table, size_t n, const struct route *r, json_t *query) {
+        const char *text = r->dry ? json_string_value(json_object_get(query, "dryRun")) : NULL;
+        struct route_values v;
+        bool dry, others;
+
+        if (!text)
+                return r;
+        if (parse_bool(text, &dry) < 0)
+                return NULL;
+        (void)json_object_del(query, "dryRun");
+        return dry ? route_match(table, n, r->method, r->dry, &v, &others) : r;
+}

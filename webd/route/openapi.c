@@ -143,6 +143,10 @@ static void describe_given(const struct route *r, const struct given *g, json_t 
                 (void)json_array_append_new(
                         parameters, parameter_schema("If-Match", "header", false, type_schema("string")));
                 return;
+        case FROM_KEY:
+                (void)json_array_append_new(parameters, parameter_schema("Idempotency-Key", "header", false,
+                                                                         type_schema("string")));
+                return;
         case FROM_BODY:
         case FROM_REST:
                 *open = true;
@@ -173,6 +177,9 @@ static void describe_request(const struct route *r, json_t *o) {
         FOREACH_CALL (r, c)
                 FOREACH_GIVEN (c, g)
                         describe_given(r, g, parameters, members, &open);
+        if (r->dry)
+                (void)json_array_append_new(
+                        parameters, parameter_schema("dryRun", "query", false, type_schema("boolean")));
         if (strcmp(r->method, "GET") != 0)
                 (void)json_array_append_new(parameters, parameter_schema("Primus-Request", "header", true,
                                                                          json_pack("{s:s, s:[s]}", "type",
@@ -201,9 +208,14 @@ static json_t *part_schema(struct description *d, const struct part *p) {
         }
 }
 
-static json_t *answer_schema(struct description *d, const struct call *c) {
+static json_t *answer_schema(struct description *d, const struct call *c, bool joined) {
         json_t *properties = json_object();
 
+        FOREACH_PART (c, p)
+                if (joined && p->kind == PART_OBJECT) { /* what else there is is a member of it */
+                        json_decref(properties);
+                        return shape_reference(d, p->shape);
+                }
         if (!c->parts[0].name && c->parts[0].kind != PART_SKIP) {
                 json_decref(properties);
                 return part_schema(d, &c->parts[0]);
@@ -224,7 +236,8 @@ static void describe_answer(struct description *d, const struct route *r, json_t
         /* What other calls of the route bring are members that the first one's shape has, too. */
         if (!nothing)
                 add_to(answer, "content",
-                       json_pack("{s:{s:o}}", "application/json", "schema", answer_schema(d, &r->calls[0])));
+                       json_pack("{s:{s:o}}", "application/json", "schema",
+                                 answer_schema(d, &r->calls[0], r->join)));
         snprintf(status, sizeof(status), "%u", r->status ?: nothing ? 204 : 200);
         add_to(all, status, answer);
         add_to(problem, "content",

@@ -22,6 +22,7 @@ enum given_from {
         FROM_QUERY,    /* the query, whatever the method */
         FROM_BODY,     /* all of the body, as it came: type "ay" */
         FROM_IF_MATCH, /* the version in If-Match; without it what stands in otherwise */
+        FROM_KEY,      /* Idempotency-Key, with or without quotes */
         FROM_TABLE,    /* what stands in otherwise */
         FROM_REST,     /* a{sv}: all members of the body that no other argument took */
 };
@@ -55,7 +56,7 @@ struct part {
         const struct json_shape *shape;
 };
 
-#define ROUTE_GIVEN_MAX 16u
+#define ROUTE_GIVEN_MAX 20u
 #define ROUTE_PARTS_MAX 4u
 #define ROUTE_CALLS_MAX 3u
 
@@ -76,6 +77,7 @@ struct route {
         /* Makes the answer of the objects that came; NULL: there is one call. 0 or -ENOMEM. */
         int (*join)(json_t *const results[static ROUTE_CALLS_MAX], unsigned long job, json_t **ret);
         unsigned status; /* 0: 200, or 204 where there are no parts */
+        const char *dry; /* with dryRun in the query this address is answered instead, of the same method */
 };
 
 extern const struct route routes[];
@@ -112,6 +114,10 @@ struct route_values {
 const struct route *route_match(const struct route *table, size_t n, const char *method, const char *path,
                                 struct route_values *ret, bool *ret_others);
 
+/* The route that is meant: r, or its .dry; what says so is taken out of the query. NULL: dryRun is neither
+ * true nor false. */
+const struct route *route_dry(const struct route *table, size_t n, const struct route *r, json_t *query);
+
 /* ---- given.c ---- */
 
 /* What a request brings. */
@@ -120,7 +126,7 @@ struct brought {
         const json_t *body;  /* an object, or NULL */
         const char *raw;     /* the body as it came */
         size_t raw_size;
-        const char *if_match;
+        const char *if_match, *key;
         bool get;
 };
 

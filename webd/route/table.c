@@ -57,6 +57,24 @@ static int join_why(json_t *const results[static ROUTE_CALLS_MAX], unsigned long
         return 0;
 }
 
+static int join_trial(json_t *const results[static ROUTE_CALLS_MAX], unsigned long job, json_t **ret) {
+        json_t *trial = json_object_get(results[0], "trial");
+
+        if (json_object_set(trial, "warnings", json_object_get(results[0], "warnings")) < 0)
+                return -ENOMEM;
+        *ret = json_incref(trial);
+        return 0;
+}
+
+/* What describes a job, and what may stand over it. */
+#define SUBMISSION                                                                                           \
+        { "config", "ay", .from = FROM_BODY }, QUERY_OPTION("name", "s"), QUERY_OPTION("queue", "s"),        \
+                QUERY_OPTION("priority", "i"), QUERY_OPTION("visible", "s"), QUERY_OPTION("timeLimit", "s"), \
+                QUERY_OPTION("startWithin", "s"), QUERY_OPTION("begin", "s"), QUERY_OPTION("after", "as"),   \
+                QUERY_OPTION("array", "s"), QUERY_OPTION("requeue", "b"), QUERY_OPTION("preemptible", "b"),  \
+                QUERY_OPTION("waitForHosts", "b"), QUERY_OPTION("signal", "s"),                              \
+                QUERY_OPTION("savepoint", "s"), QUERY_OPTION("cwd", "path")
+
 const struct route routes[] = {
         /* ---- the cluster ---- */
         { "GET",
@@ -97,15 +115,15 @@ const struct route routes[] = {
         { "POST",
           "/v1/jobs",
           { { ROUTE_MANAGER, NULL, "Submit", true,
-              TAKES({ "config", "ay", .from = FROM_BODY }, QUERY_OPTION("name", "s"),
-                    QUERY_OPTION("queue", "s"), QUERY_OPTION("priority", "i"), QUERY_OPTION("visible", "s"),
-                    QUERY_OPTION("timeLimit", "s"), QUERY_OPTION("startWithin", "s"),
-                    QUERY_OPTION("begin", "s"), QUERY_OPTION("after", "as"), QUERY_OPTION("array", "s"),
-                    QUERY_OPTION("requeue", "b"), QUERY_OPTION("preemptible", "b"),
-                    QUERY_OPTION("waitForHosts", "b"), QUERY_OPTION("savepoint", "s"),
-                    QUERY_OPTION("cwd", "path")),
+              TAKES(SUBMISSION, { "key", "s", .from = FROM_KEY, .option = true }),
               ANSWERS({ "job" }, { NULL, PART_SKIP }, { "warnings" }) } },
-          .status = 201 },
+          .status = 201,
+          .dry = "/v1/jobs/trial" },
+        { "POST",
+          "/v1/jobs/trial",
+          { { ROUTE_MANAGER, NULL, "TrySubmit", true, TAKES(SUBMISSION),
+              ANSWERS({ "warnings" }, { "trial", PART_OBJECT, &json_trial }) } },
+          join_trial },
         { "GET",
           "/v1/jobs/{job}",
           { { ROUTE_JOB, PROPERTIES, "GetAll",

@@ -225,6 +225,8 @@ static void ask_master(struct exchange *e) {
                              .raw_size = e->size,
                              .if_match = MHD_lookup_connection_value(e->connection, MHD_HEADER_KIND,
                                                                      MHD_HTTP_HEADER_IF_MATCH),
+                             .key = MHD_lookup_connection_value(e->connection, MHD_HEADER_KIND,
+                                                                "Idempotency-Key"),
                              .get = strcmp(e->route->method, "GET") == 0 };
         _cleanup_free_ char *why = NULL;
         sd_bus *bus;
@@ -315,9 +317,12 @@ static void exchange_begin(struct exchange *e) {
         if (!read_body(e, raw))
                 return;
         if (e->session)
-                open_session(e);
-        else
+                return open_session(e);
+        e->route = route_dry(routes, n_routes, e->route, e->query);
+        if (e->route)
                 ask_master(e);
+        else
+                exchange_refuse(e, 400, "dryRun: expected true or false");
 }
 
 static const char *request_header(struct MHD_Connection *connection, const char *name) {

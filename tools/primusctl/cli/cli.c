@@ -250,7 +250,7 @@ int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const
 
 /* Not twice, when it is not known whether masterd has taken the first. */
 static bool repeatable(sd_bus_message *m) {
-        static const char *const once[] = { "Submit",          "CreateToken",     "RemoveNode", "DeclareDead",
+        static const char *const once[] = { "CreateToken",     "RemoveNode",      "DeclareDead",
                                             "CreateSavepoint", "DeleteSavepoint", "OpenSession" };
 
         for (size_t i = 0; i < ELEMENTSOF(once); i++)

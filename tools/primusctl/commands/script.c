@@ -128,12 +128,12 @@ static char **command_of(const char *name, char *const *arguments) {
 }
 
 /* The script, and with --send the folder; the larger bound of the two counts. */
-static int send_all(struct cli *c, const char *path, const struct run_options *o, uint64_t max,
-                    struct bundle *ret) {
+static int send_all(struct cli *c, const char *path, const struct run_options *o,
+                    const struct submission *options, struct bundle *ret) {
         const char *files[] = { path, o->send ? "." : NULL, NULL };
-        int r = bundle_pack(c, path, o->send ?: "/", files, max ?: o->send_max, ret);
+        int r = bundle_pack(c, path, o->send ?: "/", files, options->send_max ?: o->send_max, ret);
 
-        return r ? r : bundle_upload(c, ret);
+        return r || options->trial ? r : bundle_upload(c, ret);
 }
 
 static int add_all(const struct cli *c, const struct option_list *from, struct option_list *to) {
@@ -182,14 +182,14 @@ static int submit(struct cli *c, const char *path, char *const *arguments, const
         r = r ?: add_all(c, &o->secrets, &secrets);
         r = r ?: add_all(c, &options->secrets, &secrets);
         r = r ?: add_all(c, options->after.n > 0 ? &options->after : &o->after, &after);
-        r = r ?: send_all(c, absolute, o, s.send_max, &bundle);
+        r = r ?: send_all(c, absolute, o, options, &bundle);
         if (!r) {
                 s.config = text;
                 s.config_size = strlen(text);
                 s.label = NULL;
                 s.name = NULL; /* it is the configuration's */
                 s.cwd = cwd;
-                s.bundle = bundle.sha256;
+                s.bundle = s.trial ? NULL : bundle.sha256;
                 s.begin = s.begin ?: o->begin;
                 s.env = env;
                 s.secrets = secrets;

@@ -12,6 +12,7 @@
 #include "lib/base/format.h"
 #include "lib/base/names.h"
 #include "lib/base/when.h"
+#include "lib/json/replies.h"
 #include "masterd/spec/spec.h"
 #include "tools/primusctl/bus/pack.h"
 #include "tools/primusctl/bus/source.h"
@@ -19,6 +20,7 @@
 #include "tools/primusctl/cli/text.h"
 #include "tools/primusctl/commands/progress.h"
 #include "tools/primusctl/commands/script.h"
+#include "tools/primusctl/commands/why.h"
 
 #define SECRET_MAX (64u << 10)
 
@@ -174,6 +176,17 @@ static int append_after(sd_bus_message *m, const struct option_list *after) {
         return r;
 }
 
+/* masterd may be started again before it has answered: under the same key it gives the same job then. */
+static int append_key(sd_bus_message *m, const char *key) {
+        char own[SD_ID128_STRING_MAX];
+        sd_id128_t id;
+        int r = 0;
+
+        if (!key)
+                r = sd_id128_randomize(&id);
+        return r < 0 ? r : append_string_option(m, "key", key ?: sd_id128_to_string(id, own));
+}
+
 static int append_start(const struct cli *c, sd_bus_message *m, const struct submission *s) {
         char text[FORMAT_TIME_MAX];
         uint64_t begin;
@@ -201,7 +214,7 @@ static int build(struct cli *c, const struct submission *s, sd_bus_message **ret
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
         int r, status;
 
-        status = cli_manager_call(c, "Submit", &m);
+        status = cli_manager_call(c, s->trial ? "TrySubmit" : "Submit", &m);
         if (status)
                 return status;
         r = sd_bus_message_append_array(m, 'y', s->config, s->config_size);
@@ -213,6 +226,7 @@ static int build(struct cli *c, const struct submission *s, sd_bus_message **ret
                 r = append_string_option(m, "bundle", s->bundle);
         if (r >= 0)
                 r = append_string_option(m, "savepoint", s->savepoint);
+        r = r < 0 || s->trial ? r : append_key(m, s->key);
         if (r >= 0)
                 r = append_cwd(m, s->cwd);
         if (r >= 0) {
@@ -260,6 +274,25 @@ static int say_all(const struct submission *s, const char *message) {
         return CLI_FAILED;
 }
 
+static int trial_answer(struct cli *c, sd_bus_message *reply, const char *label) {
+        _cleanup_(json_decref_p) json_t *trial = NULL, *warnings = NULL;
+        json_t *x;
+        size_t i;
+        int r = json_read_any(reply, &warnings);
+
+        r = r < 0 ? r : json_read_object(reply, &json_trial, !c->json, &trial);
+        if (r < 0)
+                return r == -ENOMEM ? cli_oom(c) : cli_bad_reply(c, r);
+        if (c->json)
+                return json_object_set(trial, "warnings", warnings) < 0 ? cli_oom(c)
+                                                                        : cli_print_json(c, TAKE_PTR(trial));
+        json_array_foreach (warnings, i, x)
+                source_warning(label ? label : c->program, json_string_value(x));
+        trial_print(trial);
+        return fflush(stdout) == EOF ? cli_fail(c, "cannot write to standard output: %s", strerror(errno))
+                                     : 0;
+}
+
 int submission_send(struct cli *c, const struct submission *s, struct job_ref *ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -278,8 +311,9 @@ int submission_send(struct cli *c, const struct submission *s, struct job_ref *r
         if (r < 0 && s->diagnostics && s->diagnostics->n_errors > 0 &&
             sd_bus_error_has_name(&error, MASTER_ERROR_BAD_CONFIG))
                 return say_all(s, error.message);
-        return r < 0 ? cli_call_failed(c, &error, r, s->label, NULL)
-                     : submission_answer(c, reply, s->label, ret);
+        if (r < 0)
+                return cli_call_failed(c, &error, r, s->label, NULL);
+        return s->trial ? trial_answer(c, reply, s->label) : submission_answer(c, reply, s->label, ret);
 }
 
 int submit_file(struct cli *c, const char *file, const struct submission *options, struct job_ref *ret,
@@ -311,11 +345,11 @@ int submit_file(struct cli *c, const char *file, const struct submission *option
                         return cli_oom(c);
                 }
                 r = bundle_pack(c, label, directory, (const char *const *)spec->files, s.send_max, &bundle);
-                if (!r)
+                if (!r && !s.trial)
                         r = bundle_upload(c, &bundle);
                 if (r)
                         return r;
-                s.bundle = bundle.sha256;
+                s.bundle = s.trial ? NULL : bundle.sha256;
         }
         s.label = file;
         s.config = text;
@@ -349,8 +383,8 @@ int submit_announce(const struct cli *c, const struct job_ref *job, const char *
 }
 
 struct submit_options {
-        bool wait, logs, parsable;
-        const char *name, *follow, *array, *begin;
+        bool wait, logs, parsable, trial;
+        const char *name, *follow, *array, *begin, *key;
         uint64_t send_max;
         struct option_list env, secrets, after;
         struct turn_options turn;
@@ -363,6 +397,8 @@ static int submit_run(struct cli *c, void *options, char **args, size_t n) {
                                 .array = o->array,
                                 .arguments = args + 1,
                                 .begin = o->begin,
+                                .key = o->key,
+                                .trial = o->trial,
                                 .send_max = o->send_max,
                                 .turn = o->turn,
                                 .env = o->env,
@@ -376,9 +412,13 @@ static int submit_run(struct cli *c, void *options, char **args, size_t n) {
                 return cli_usage(c, "--follow and --logs go with --wait");
         if (o->parsable && c->json)
                 return cli_usage(c, "--parsable and --json exclude each other");
+        if (o->trial && (o->wait || o->parsable || o->key))
+                return cli_usage(c,
+                                 "--dry-run submits nothing: --wait, --parsable and --key do not go with it");
         r = submit_file(c, args[0], &s, &job, &name);
-        if (!r)
-                r = submit_announce(c, &job, name, o->parsable);
+        if (r || o->trial)
+                return r;
+        r = submit_announce(c, &job, name, o->parsable);
         if (r || !o->wait)
                 return r;
         return progress_wait(c, &job, &(struct progress_options){ .role = o->follow, .logs = o->logs });
@@ -408,6 +448,10 @@ static const struct cli_option submit_options[] = {
           "a private file $PRIMUS_SECRETS_DIR/NAME for every executor" },
         { "send-max", 0, "SIZE", option_size, offsetof(struct submit_options, send_max),
           "send files of up to so many bytes (512M)" },
+        { "dry-run", 'n', NULL, NULL, offsetof(struct submit_options, trial),
+          "submit nothing: say whether it would start now, or what it would wait for" },
+        { "key", 0, "KEY", option_string, offsetof(struct submit_options, key),
+          "the same again under the same KEY within a day is the same job" },
         { "parsable", 0, NULL, NULL, offsetof(struct submit_options, parsable),
           "print the job's number alone" },
         { 0 },

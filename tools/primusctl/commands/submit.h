@@ -19,6 +19,8 @@ struct submission {
         const char *array;        /* or NULL */
         char *const *arguments;   /* of a script, NULL-ended; NULL: a script is not expected */
         const char *begin;        /* as when_parse(), or NULL */
+        const char *key;          /* NULL: one that is made for this call */
+        bool trial;               /* only say what would become of it */
         uint64_t send_max;        /* bytes of files, 0: BUNDLE_SEND_MAX */
         const struct diagnostics
                 *diagnostics; /* what is wrong with the configuration as seen here; or NULL */
@@ -34,7 +36,7 @@ int submission_append_private(struct cli *c, sd_bus_message *m, const struct opt
 /* Reads Submit's answer; label as above. */
 int submission_answer(struct cli *c, sd_bus_message *reply, const char *label, struct job_ref *ret);
 
-/* Submits; warnings go to standard error. */
+/* Submits; warnings go to standard error. Of a trial the answer is printed, and *ret stays as it is. */
 int submission_send(struct cli *c, const struct submission *s, struct job_ref *ret);
 
 /* Reads FILE, packs and uploads its files[], submits. options: env, secrets, name. *ret_name (allocated) is

@@ -42,20 +42,20 @@ static const char *text_or(const json_t *o, const char *name, const char *otherw
         return *text ? text : otherwise;
 }
 
-static int print_waiting(const struct job_ref *job, const json_t *why, const json_t *status) {
-        uint64_t starts_by = json_get_number(why, "startsBy"), requeues = json_get_number(why, "requeues"),
-                 fails_at = json_get_number(status, "failsAt");
-        const json_t *hosts = json_object_get(why, "hosts"), *x;
-        char when[TEXT_TIME_MAX];
-        size_t i;
-
-        printf("Job %" PRIu32 " is %s", job->number, text_or(why, "state", "?"));
-        print_who_waits(why, status);
+static void print_place(const json_t *why) {
         printf(" in pool %s at priority %" PRId64, text_or(why, "pool", "?"),
                (int64_t)json_get_number(why, "priority"));
         if (json_get_number(why, "position"))
                 printf(", number %" PRIu64 " in the queue", json_get_number(why, "position"));
-        put_text("\n  ", text_or(why, "summary", json_get_text(why, "reason")), "\n");
+}
+
+/* Which hosts lack what, when it starts at the latest, and what would help. fails_at: 0 it does not. */
+static void print_hosts(const json_t *why, uint64_t fails_at) {
+        const json_t *hosts = json_object_get(why, "hosts"), *x;
+        uint64_t starts_by = json_get_number(why, "startsBy");
+        char when[TEXT_TIME_MAX];
+        size_t i;
+
         json_array_foreach (hosts, i, x) {
                 printf("%s %" PRIu64, i ? "," : "  hosts:", json_get_number(x, "hosts"));
                 put_text(" ", json_get_text(x, "text"), "");
@@ -70,11 +70,55 @@ static int print_waiting(const struct job_ref *job, const json_t *why, const jso
                        text_time(fails_at, now_real(), when, sizeof(when)));
         json_array_foreach (json_object_get(why, "suggestions"), i, x)
                 put_text("  would start now with ", json_string_value(x), "\n");
+}
+
+static int print_waiting(const struct job_ref *job, const json_t *why, const json_t *status) {
+        uint64_t requeues = json_get_number(why, "requeues");
+
+        printf("Job %" PRIu32 " is %s", job->number, text_or(why, "state", "?"));
+        print_who_waits(why, status);
+        print_place(why);
+        put_text("\n  ", text_or(why, "summary", json_get_text(why, "reason")), "\n");
+        print_hosts(why, json_get_number(status, "failsAt"));
         if (requeues)
                 printf("  has been put back into the queue %" PRIu64 " time%s (primusctl events %" PRIu32
                        ")\n",
                        requeues, requeues == 1 ? "" : "s", job->number);
         return CLI_OK;
+}
+
+void trial_print(const json_t *trial) {
+        uint64_t executors = json_get_number(trial, "executors"),
+                 elements = json_get_number(trial, "elements"), victims = json_get_number(trial, "victims");
+        const char *reason = json_get_text(trial, "reason"), *savepoint = json_get_text(trial, "savepoint"),
+                   *plural = executors == 1 ? "" : "s";
+        bool waits = *reason || executors == 0;
+
+        printf("Nothing was submitted. %s would %s", elements ? "The first element" : "It",
+               waits ? "wait" : "start now");
+        print_place(trial);
+        if (!waits)
+                printf(": %" PRIu64 " executor%s", executors, plural);
+        putchar('\n');
+        if (*reason) {
+                put_text("  ", reason, "\n");
+                if (executors > 0)
+                        printf("  then, as things are now, it would start: %" PRIu64 " executor%s\n",
+                               executors, plural);
+        }
+        if (executors == 0) {
+                put_text(*reason ? "  then, as things are now: " : "  ", json_get_text(trial, "summary"),
+                         "\n");
+                if (victims)
+                        printf("  %" PRIu64 " job%s would be stopped for it\n", victims,
+                               victims == 1 ? "" : "s");
+                print_hosts(trial, 0);
+        }
+        if (elements)
+                printf("  an array of %" PRIu64 " element%s\n", elements, elements == 1 ? "" : "s");
+        if (*savepoint)
+                put_text("  goes on from savepoint ", savepoint,
+                         ", which is looked at when it is submitted\n");
 }
 
 /* What waits for nothing may still be slow: its executors' verdicts say why. */

@@ -11,6 +11,7 @@ import { Metrics } from './job-metrics.js';
 import { Timeline } from './job-timeline.js';
 import { Inside } from './job-inside.js';
 import { Config, Events } from './job-record.js';
+import { Hosts, Place, Suggestions } from './why.js';
 
 const TABS = [['', 'Executors'], ['data', 'Data'], ['metrics', 'Metrics'], ['timeline', 'Timeline'], ['logs', 'Logs'], ['inside', 'Inside'], ['events', 'Events'], ['config', 'Configuration'], ['why', 'Why']];
 
@@ -100,12 +101,9 @@ function Suggestion({ job, text }) {
 function Why({ job, why }) {
   if (!why) return html`<p class="empty">It has ended: its events say how.</p>`;
   return html`<p class="sentence ${why.summary ? 'warn' : 'busy'}">${shown(why.summary || why.reason || 'It waits for nothing.')}</p>
-    <dl class="facts"><dt>Pool</dt><dd>${shown(why.pool)}</dd><dt>Priority</dt><dd>${why.priority}</dd>
-      ${why.position > 0 && html`<dt>Place in the queue</dt><dd>${why.position}</dd>`}
-      ${why.startsBy > 0 && html`<dt>Starts by</dt><dd><${Time} at=${why.startsBy} /></dd>`}
-      ${why.requeues > 0 && html`<dt>Put back</dt><dd>${plural(why.requeues, 'time')}</dd>`}</dl>
-    ${why.hosts.length > 0 && html`<h2>Hosts</h2><ul class="plain">${why.hosts.map(h => html`<li>${plural(h.hosts, 'host')}: ${shown(h.text)}</li>`)}</ul>`}
-    ${why.suggestions.length > 0 && html`<h2>It would start now with</h2><ul class="plain">${why.suggestions.map(s => html`<li class="buttons"><code>${shown(s)}</code><${Suggestion} job=${job} text=${s} /></li>`)}</ul>`}`;
+    <${Place} why=${why}>${why.requeues > 0 && html`<dt>Put back</dt><dd>${plural(why.requeues, 'time')}</dd>`}<//>
+    <${Hosts} why=${why} />
+    <${Suggestions} why=${why} button=${s => html`<${Suggestion} job=${job} text=${s} />`} />`;
 }
 
 // ---- all of it ----

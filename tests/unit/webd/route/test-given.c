@@ -14,7 +14,7 @@
 #include "webd/route/route.h"
 
 struct request {
-        const char *method, *path, *query, *body, *if_match;
+        const char *method, *path, *query, *body, *if_match, *key;
 };
 
 /* What of the message was appended, as JSON; or the refusal. Allocated. */
@@ -23,12 +23,13 @@ static char *arguments_of(const struct request *q) {
                 q->query ? json_loads(json_text(q->query), 0, NULL) : json_object();
         _cleanup_(json_decref_p) json_t *body = q->body ? json_loads(json_text(q->body), 0, NULL) : NULL;
         _cleanup_(json_decref_p) json_t *list = json_array();
-        struct brought b = { query,
-                             body,
-                             q->body ? json_text(q->body) : "",
-                             q->body ? strlen(q->body) : 0,
-                             q->if_match ? json_text(q->if_match) : NULL,
-                             strcmp(q->method, "GET") == 0 };
+        struct brought b = { .query = query,
+                             .body = body,
+                             .raw = q->body ? json_text(q->body) : "",
+                             .raw_size = q->body ? strlen(q->body) : 0,
+                             .if_match = q->if_match ? json_text(q->if_match) : NULL,
+                             .key = q->key ? json_text(q->key) : NULL,
+                             .get = strcmp(q->method, "GET") == 0 };
         struct route_values v;
         bool others;
         const struct route *r = route_match(routes, n_routes, q->method, q->path, &v, &others);
@@ -76,6 +77,12 @@ static const struct {
         { { "GET", "/v1/jobs/1/log" }, "role: expected a value, and there is none" },
         { { "POST", "/v1/jobs/1/kill", NULL, "{'reason':'x','grace':5}" }, "[{'reason':'x','grace':5}]" },
         { { "POST", "/v1/jobs/1/kill" }, "[{}]" },
+        { { "POST", "/v1/jobs", NULL, "{}", NULL, "a-1" }, "['{}',{'key':'a-1'}]" },
+        { { "POST", "/v1/jobs", NULL, "{}", NULL, "'a-1'" }, "['{}',{'key':'a-1'}]" },
+        { { "POST", "/v1/jobs", NULL, "{}", NULL, "''" },
+          "Idempotency-Key: expected 1 to 64 letters, digits and -_.:@+=/" },
+        { { "POST", "/v1/jobs/trial", "{'priority':'3'}", "{}", NULL, "a-1" }, "['{}',{'priority':3}]" },
+        { { "POST", "/v1/jobs/trial", "{'dryRun':'1'}", "{}" }, "dryRun is not known here" },
         { { "POST", "/v1/jobs/1/kill", NULL, "{'reason':5}" }, "reason: expected a text" },
         { { "POST", "/v1/jobs/1/kill", NULL, "{'raeson':'x'}" }, "raeson is not known here" },
         { { "POST", "/v1/jobs/1/kill", "{'reason':'x'}" }, "reason is not known here" },

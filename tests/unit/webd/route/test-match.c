@@ -63,8 +63,49 @@ static void not_found(void **state) {
         assert_true(others);
 }
 
+static void dry(void **state) {
+        static const struct {
+                const char *value, *path;
+        } cases[] = {
+                { NULL, "/v1/jobs" },
+                { "false", "/v1/jobs" },
+                { "0", "/v1/jobs" },
+                { "1", "/v1/jobs/trial" },
+                { "true", "/v1/jobs/trial" },
+                { "perhaps", NULL },
+                { "", NULL },
+        };
+        struct route_values v;
+        bool others;
+        const struct route *submit = find("POST", "/v1/jobs", &v, &others),
+                           *kill = find("POST", "/v1/jobs/1/kill", &v, &others);
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                json_t *query = json_object();
+                const struct route *r;
+
+                if (cases[i].value)
+                        assert_int_equal(json_object_set_new(query, "dryRun", json_string(cases[i].value)),
+                                         0);
+                r = route_dry(routes, n_routes, submit, query);
+                if (!cases[i].path)
+                        assert_null(r);
+                else {
+                        assert_string_equal(r->path, cases[i].path);
+                        assert_int_equal(json_object_size(query), 0); /* else it were not known there */
+                }
+                json_decref(query);
+        }
+        /* Where there is no such thing it stays, and is refused. */
+        json_t *query = json_pack("{s:s}", "dryRun", "1");
+        assert_ptr_equal(route_dry(routes, n_routes, kill, query), kill);
+        assert_int_equal(json_object_size(query), 1);
+        json_decref(query);
+}
+
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(found), cmocka_unit_test(not_found) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(found), cmocka_unit_test(not_found),
+                                            cmocka_unit_test(dry) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
