@@ -16,7 +16,7 @@
 #include "webd/serve/serve.h"
 
 static const char usage[] =
-        "primus-webd [--browse]\n"
+        "primus-webd [--browse | --read-only]\n"
         "\n"
         "Serves Primus's page and its REST API to the person that it runs as, see primus-webd(8).\n"
         "Started by systemd with a socket of that person's: systemctl --user start primus-web.socket.\n"
@@ -24,16 +24,23 @@ static const char usage[] =
         "      --browse       listen on a port of the loopback instead, and print the address to open in a\n"
         "                     browser; what \"primusctl web\" does\n"
         "      --port PORT    with --browse: this port, not any\n"
+        "      --read-only    the socket is everybody's: show what everybody may see, change nothing\n"
+        "      --name NAME    with --read-only: a name by which browsers reach it, beside localhost; repeatable\n"
+        "      --embed ORIGIN with --read-only: pages from there may show it in a frame, such as\n"
+        "                     https://grafana.example\n"
         "  -H, --host HOST    masterd runs there; reached over ssh\n"
         "      --page DIR     the files of the page\n"
         "      --idle SEC     end after so long without a connection; 0: never (60; with --browse: never)\n"
         "      --help         this text\n"
         "      --version      the version\n";
 
+#define NAMES_MAX 16u
+
 struct options {
-        bool browse;
+        bool browse, reads_only;
         uint32_t port, idle_sec;
-        const char *host, *page;
+        const char *host, *page, *embed, *names[NAMES_MAX + 1];
+        size_t n_names;
 };
 
 static int number(const char *name, const char *text, uint32_t max, uint32_t *ret) {
@@ -43,8 +50,30 @@ static int number(const char *name, const char *text, uint32_t max, uint32_t *re
         return -2;
 }
 
+/* As a browser has it in Host, without a port. */
+static int take_name(struct options *o, const char *name) {
+        if (o->n_names < NAMES_MAX && *name && strlen(name) <= 255 &&
+            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.[]:") ==
+                    strlen(name)) {
+                o->names[o->n_names++] = name;
+                return 1;
+        }
+        fprintf(stderr,
+                "primus-webd: --name: expected a host's name or address without a port, up to %u of them\n",
+                NAMES_MAX);
+        return -2;
+}
+
 static int take_option(struct options *o, int c) {
         switch (c) {
+        case 'r':
+                o->reads_only = true;
+                return 1;
+        case 'n':
+                return take_name(o, optarg);
+        case 'e':
+                o->embed = optarg;
+                return 1;
         case 'b':
                 o->browse = true;
                 return 1;
@@ -72,10 +101,17 @@ static int take_option(struct options *o, int c) {
 /* > 0: go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, struct options *o) {
         static const struct option options[] = {
-                { "browse", no_argument, NULL, 'b' },     { "port", required_argument, NULL, 'p' },
-                { "host", required_argument, NULL, 'H' }, { "page", required_argument, NULL, 'd' },
-                { "idle", required_argument, NULL, 'i' }, { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, 'v' },    { NULL, 0, NULL, 0 },
+                { "browse", no_argument, NULL, 'b' },
+                { "port", required_argument, NULL, 'p' },
+                { "host", required_argument, NULL, 'H' },
+                { "page", required_argument, NULL, 'd' },
+                { "idle", required_argument, NULL, 'i' },
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'v' },
+                { "read-only", no_argument, NULL, 'r' },
+                { "name", required_argument, NULL, 'n' },
+                { "embed", required_argument, NULL, 'e' },
+                { NULL, 0, NULL, 0 },
         };
         int c;
 
@@ -88,16 +124,22 @@ static int parse_arguments(int argc, char **argv, struct options *o) {
                 fprintf(stderr, "primus-webd: unexpected argument '%s'\n", argv[optind]);
                 return -2;
         }
-        if (o->browse || o->port == 0)
+        if (!o->browse && o->port > 0)
+                fprintf(stderr, "primus-webd: --port goes with --browse\n");
+        else if (!o->reads_only && (o->n_names > 0 || o->embed))
+                fprintf(stderr, "primus-webd: --name and --embed go with --read-only\n");
+        else if (o->reads_only && o->browse)
+                fprintf(stderr, "primus-webd: --read-only and --browse exclude each other\n");
+        else
                 return 1;
-        fprintf(stderr, "primus-webd: --port goes with --browse\n");
         return -2;
 }
 
-static int passed_socket(void) {
+/* Everybody's may be one of the network. */
+static int passed_socket(bool any) {
         int n = sd_listen_fds(true);
 
-        if (n == 1 && sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, 1) > 0)
+        if (n == 1 && sd_is_socket(SD_LISTEN_FDS_START, any ? AF_UNSPEC : AF_UNIX, SOCK_STREAM, 1) > 0)
                 return SD_LISTEN_FDS_START;
         log_error("No socket was passed; start primus-web.socket instead, or use --browse");
         return -EINVAL;
@@ -150,8 +192,11 @@ static int serve_person(const struct options *o) {
         char token[SESSION_SECRET_MAX] = "";
         struct serve_options options = { .page = o->page,
                                          .host = o->host,
-                                         .idle_usec = o->idle_sec * USEC_PER_SEC };
-        int fd = o->browse ? listen_loopback(o) : passed_socket(), r;
+                                         .idle_usec = o->idle_sec * USEC_PER_SEC,
+                                         .reads_only = o->reads_only,
+                                         .names = o->names,
+                                         .embed = o->embed };
+        int fd = o->browse ? listen_loopback(o) : passed_socket(o->reads_only), r;
 
         if (fd < 0)
                 return fd;

@@ -21,7 +21,7 @@ struct http_server {
         struct http_limits limits;
         struct http_handlers handlers;
         void *userdata;
-        struct connection connections[HTTP_CONNECTIONS_MAX];
+        struct connection *connections; /* limits.connections of them */
         unsigned n_connections;
 };
 
@@ -185,6 +185,11 @@ int http_server_new(sd_event *event, int fd, const struct http_limits *limits,
                 (void)close_fd(fd);
                 return -ENOMEM;
         }
+        s->connections = calloc(limits->connections, sizeof(*s->connections));
+        if (!s->connections) {
+                (void)close_fd(fd);
+                return -ENOMEM;
+        }
         s->event = sd_event_ref(event);
         s->limits = *limits;
         s->handlers = *handlers;
@@ -203,5 +208,6 @@ void http_server_free(struct http_server *s) {
                 MHD_stop_daemon(s->daemon); /* closes the socket, too */
         sd_event_source_disable_unref(s->reaper);
         sd_event_unref(s->event);
+        free(s->connections);
         free(s);
 }

@@ -10,11 +10,8 @@
 
 #include "lib/base/cleanup.h"
 
-#define HTTP_CONNECTIONS_MAX 128u
-
 struct http_limits {
-        unsigned connections; /* at a time, at most HTTP_CONNECTIONS_MAX; further ones wait in the kernel's
-                                 queue */
+        unsigned connections; /* at a time; further ones wait in the kernel's queue */
         unsigned idle_sec;    /* without a byte, and a connection is closed */
         unsigned request_sec; /* from a request's beginning to its answer's last byte, likewise */
         size_t memory;        /* of a connection, for its request and the answer's headers */

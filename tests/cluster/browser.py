@@ -7,7 +7,6 @@ import time
 
 from sandbox import SOURCE  # noqa: F401 it says where sandboxlib is
 from sandboxlib.web import carry
-from web import dial
 
 WINDOW = (1280, 1000)
 
@@ -19,7 +18,7 @@ class Tunnel:
         self.web = web
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        threading.Thread(target=carry, args=(self.listener, lambda: dial(web.path, web.uid, None)), daemon=True).start()
+        threading.Thread(target=carry, args=(self.listener, lambda: web.connect(None)), daemon=True).start()
 
     def close(self):
         self.listener.close()

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from browser import WINDOW, Browser
-from web import Web
+from web import Everybody, Web
 
 TALKS = {"name": "talks", "role": [{"roleName": "worker", "num": 2, "vcores": 0.1, "memoryMb": 32,
                                     "command": r"printf '\033[31mred\033[0m <img src=x onerror=alert(1)> \342\200\256turned\n10%%\r20%%\r30%%\n'; exec sleep 600"}]}
@@ -178,3 +178,18 @@ def test_it_goes_on_by_itself(cluster, browse):
     cluster.kill(job)
     b.wait(lambda: "after-the-kill" not in b.text(), what="that the job goes")
     assert b.run("return window.untouched")
+
+
+def test_everybodys_page(cluster, tmp_path):
+    """It shows what everybody may see, and has nothing that could be pressed in vain."""
+    job = cluster.submit(TALKS)
+    cluster.wait_state(job, "RUNNING")
+    with contextlib.closing(Browser(Everybody(cluster), tmp_path / "profile")) as b:
+        for address, text in (("#/", "All 3 hosts are ready"), ("#/jobs", "talks"), ("#/queue", "Queue"), ("#/host/n1", "About it"), ("#/usage", "Usage"), (f"#/job/{job}", "visible to its owner only")):
+            b.open(address)
+            b.wait(text)
+            assert b.run("return document.querySelectorAll('main dialog, main input[aria-label^=Choose]').length") == 0, address
+        assert "Submit" not in b.run("return document.querySelector('header').innerText") and "to look at" in b.text()
+        assert b.complaints() == []
+    cluster.kill(job)
+    cluster.exec("n1", "systemctl", "stop", "primus-web.socket", "primus-web.service")

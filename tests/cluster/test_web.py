@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from web import CHANGES, Web
+from web import CHANGES, Everybody, Web
 
 CONFIG = {"name": "web", "role": [{"roleName": "worker", "num": 2, "vcores": 0.1, "memoryMb": 32, "command": "echo hello from $PRIMUS_RANK; exec sleep 600"}]}
 
@@ -240,3 +240,89 @@ def test_the_address_opens_once(cluster, job):
         base, token = re.fullmatch(r"(http://127\.0\.0\.1:\d+/)#token=([0-9a-f]{64})\n", address).groups()
         said = cluster.exec("n1", "python3", "-c", ask, base, token, user="eve").splitlines()
     assert said == ["200 401 403 401", "204 200 403 401", " HttpOnly; SameSite=Strict; Path=/"]
+
+
+# ---- everybody's door ----
+
+@pytest.fixture
+def door(cluster):
+    yield Everybody(cluster)
+    cluster.exec("n1", "sh", "-c", "rm -rf /run/systemd/system/primus-web.*.d; systemctl daemon-reload; systemctl stop primus-web.socket primus-web.service")
+
+
+def test_everybody_looks(cluster, web, door, job):
+    """What a user sees who owns nothing, without a login; and nothing is changed there, whoever asks."""
+    assert cluster.exec("n1", "systemctl", "show", "--value", "-p", "User,NoNewPrivileges,CapabilityBoundingSet", "primus-web.service").split() == ["primus-web", "yes"]
+    assert (door.get("me")["readOnly"], door.get("me")["user"], web.get("me")) == (True, "primus-web", {"readOnly": False, "uid": 1000, "user": "ml"})
+    (mine,) = [row for row in door.get("jobs")["jobs"] if row["job"] == job]
+    assert (mine["state"], mine["user"], mine["reason"]) == ("RUNNING", "ml", "")
+    assert [node["name"] for node in door.get("nodes")["nodes"]] == cluster.nodes
+    for path in (f"jobs/{job}", f"jobs/{job}/config", f"jobs/{job}/why", f"jobs/{job}/log?role=worker"):
+        assert door.request("GET", f"/v1/{path}").status == 403, path
+    assert door.request("GET", "/").body == web.request("GET", "/").body
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"):
+        for path in (f"jobs/{job}/kill", "jobs", "jobs?dryRun=1", "nodes/n1/cordon", "events", "session", "../", ""):
+            answer = door.request(method, f"/v1/{path}", "{}", CHANGES)
+            assert answer.status == 405 and b"for looking" in answer.body, (method, path, answer.status)
+    assert cluster.status(job)["state"] == "RUNNING"
+    with door.events() as stream:
+        after = cluster.submit(CONFIG)
+        while True:
+            _, data, _ = next(stream)
+            if after in data.get("jobs", []):
+                break
+    cluster.kill(after)
+    # A job that its owner shows to all is seen.
+    shown = cluster.submit({**CONFIG, "visible": "all"})
+    cluster.wait_state(shown, "RUNNING")
+    assert len(door.get(f"jobs/{shown}")["executors"]) == 2
+    assert door.request("POST", f"/v1/jobs/{shown}/kill", "{}", CHANGES).status == 405
+    cluster.kill(shown)
+
+
+def test_everybodys_names(cluster, door):
+    """Others than the host's own have to be given; frames too."""
+    assert door.request("GET", "/v1/jobs", headers={"Host": "n1.example"}).status == 421
+    assert door.request("GET", "/").headers["X-Frame-Options"] == "DENY"
+    cluster.exec("n1", "sh", "-c", "mkdir -p /run/systemd/system/primus-web.service.d && cat > /run/systemd/system/primus-web.service.d/name.conf && "
+                 "systemctl daemon-reload && systemctl stop primus-web.service", input="[Service]\nExecStart=\nExecStart=/usr/lib/primus/primus-webd --read-only --name n1.example "
+                 "--embed https://grafana.example:3000\n")
+    answer = door.request("GET", "/v1/jobs", headers={"Host": "n1.example:8479"})
+    assert answer.status == 200 and "X-Frame-Options" not in answer.headers
+    assert answer.headers["Content-Security-Policy"].endswith("frame-ancestors https://grafana.example:3000")
+    assert door.request("GET", "/v1/jobs", headers={"Host": "evil.example"}).status == 421
+    for wrong, said in (("--name n1", "go with --read-only"), ("--read-only --browse", "exclude each other"), ("--read-only --name n1/x", "--name: expected"),
+                        ("--read-only --name http://n1", "--name: expected")):
+        refused = cluster.run("n1", "/usr/lib/primus/primus-webd", *wrong.split())
+        assert refused.returncode == 2 and said in refused.stderr, wrong
+    cluster.exec("n1", "sh", "-c", "sed -i s,https://grafana.example:3000,https://x\\;script-src.example, /run/systemd/system/primus-web.service.d/name.conf && systemctl daemon-reload && "
+                 "systemctl stop primus-web.service")
+    with pytest.raises((OSError, __import__("http").client.HTTPException)):
+        door.get("jobs")
+    assert "--embed: expected an origin" in cluster.exec("n1", "journalctl", "-u", "primus-web", "-o", "cat")
+
+
+def test_everybody_at_once(cluster, door):
+    """A thousand streams, and who comes behind them is told so; those who never ask hold nobody up for long."""
+    streams, told = [], []
+    for _ in range(1001):
+        s = door.connect(20)
+        s.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        streams.append(s)
+    try:
+        told = [s.recv(4096).split(b"\r\n")[0].split(b" ")[1] for s in streams]
+        assert told.count(b"200") == 1000 and told.count(b"503") == 1
+        resident = int(re.search(r"Pss:\s+(\d+)", cluster.exec("n1", "cat", f"/proc/{door.pid}/smaps_rollup"))[1])
+        assert resident < 24 << 10
+        assert door.get("nodes")["nodes"]
+    finally:
+        for s in streams:
+            s.close()
+    silent = [door.connect(60) for _ in range(1100)]
+    try:
+        began = time.monotonic()
+        assert door.request("GET", "/v1/nodes", timeout=60).status == 200
+        assert time.monotonic() - began < 45
+    finally:
+        for s in silent:
+            s.close()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame: which view an address is, and what stands around it.
 import { html, render, useEffect, useErrorBoundary, useState } from './vendor/htm/standalone.module.js';
-import { enter, Problem } from './transport.js';
+import { ask, enter, Problem, readOnly } from './transport.js';
 import { address, LinkState, parseAddress, ProblemBox, useLive, onNodes } from './parts.js';
 import { Overview } from './views/overview.js';
 import { Jobs } from './views/jobs.js';
@@ -43,15 +43,16 @@ function App() {
   useEffect(() => { document.title = `${title} – Primus`; }, [title]);
   const current = { job: 'jobs', host: 'hosts' }[here] || here;
   return html`<header><a class="brand" href="#/">Primus</a>
-    <nav aria-label="Primus">${Object.entries(VIEWS).filter(([, v]) => v[0]).map(([key, v]) =>
+    <nav aria-label="Primus">${Object.entries(VIEWS).filter(([key, v]) => v[0] && !(readOnly && key === 'submit')).map(([key, v]) =>
     html`<a href=${address(key ? [key] : [])} aria-current=${key === current ? 'page' : undefined}>${v[0]}</a>`)}</nav>
-    <span class="space"></span><${LinkState} /></header>
+    <span class="space"></span>${readOnly && html`<span class="dim">to look at</span>`}<${LinkState} /></header>
     <main>${cluster.problem?.status === 401 ? html`<h1>This page is closed</h1><p>${cluster.problem.message}</p>`
     : html`<${View} key=${at.path.slice(0, 2).join('/')} at=${at} cluster=${cluster.data} />`}</main>`;
 }
 
 try {
   await enter();
+  await ask();
 } catch (e) {
   console.warn(e.message);
 }

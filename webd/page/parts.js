@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What views are made of: live answers, tables, states, dialogs.
 import { html, useEffect, useRef, useState } from './vendor/htm/standalone.module.js';
-import { asProblem, get, listen, linkState, Problem } from './transport.js';
+import { asProblem, get, listen, linkState, Problem, readOnly } from './transport.js';
 import { duration, shown, time, iso } from './text.js';
 
 // ---- addresses: #/jobs?state=RUNNING&sort=-submitted ----
@@ -33,7 +33,7 @@ export function useLive(path, { on = () => true, every = 0, apart = 700 } = {}) 
   const [result, setResult] = useState({ path: null, data: null, problem: null });
   useEffect(() => {
     if (path == null) return undefined;
-    let over = false, running = false, again = false, timer = null, last = 0;
+    let over = false, running = false, again = false, refused = false, timer = null, last = 0;
     async function ask() {
       timer = null;
       if (running) { again = true; return; }
@@ -41,8 +41,10 @@ export function useLive(path, { on = () => true, every = 0, apart = 700 } = {}) 
       last = Date.now();
       try {
         const data = await get(path);
+        refused = false;
         if (!over) setResult({ path, data, problem: null });
       } catch (problem) {
+        refused = problem.status === 403 || problem.status === 404; // asked again when something changes
         if (!over && problem instanceof Problem) setResult(r => ({ path, data: r.path === path ? r.data : null, problem }));
       }
       running = false;
@@ -54,7 +56,7 @@ export function useLive(path, { on = () => true, every = 0, apart = 700 } = {}) 
     });
     const seen = () => { if (visible()) soon(); };
     document.addEventListener('visibilitychange', seen);
-    const clock = every ? setInterval(() => { if (visible()) soon(); }, every) : null;
+    const clock = every ? setInterval(() => { if (visible() && !refused) soon(); }, every) : null;
     ask();
     return () => {
       over = true;
@@ -171,7 +173,11 @@ export function Table({ columns, rows, sort, onSort, keyOf, label, empty }) {
 
 // A button that asks first, with fields; what masterd refuses stands in the dialog, which stays open.
 // fields: [{ name, label, value, type, hint }]. run(values) returns a promise.
-export function Action({ label, title, text, fields = [], run, danger, done }) {
+export function Action(props) {
+  return readOnly ? null : html`<${Doing} ...${props} />`;
+}
+
+function Doing({ label, title, text, fields = [], run, danger, done }) {
   const dialog = useRef(null);
   const [problem, setProblem] = useState(null);
   const [busy, setBusy] = useState(false);

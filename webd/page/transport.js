@@ -43,6 +43,13 @@ export const send = (method, path, body = {}, headers = {}, signal = null) => an
   headers: { 'Content-Type': 'application/json', 'Primus-Request': '1', ...headers },
 }));
 
+// Whether this is the door at which nothing is changed: what would change something is not shown then.
+export let readOnly = false;
+
+export async function ask() {
+  readOnly = (await get('me')).readOnly;
+}
+
 // The token of the address that "primusctl web" printed: it opens the door once, and then leaves the address.
 export async function enter() {
   const match = location.hash.match(/^#token=([0-9a-f]{64})$/);

@@ -17,17 +17,22 @@ static size_t name_length(const char *host) {
         return end ? (size_t)(end + 1 - host) : strcspn(host, ":");
 }
 
-/* A socket of the person's own, or a tunnel to it: only names that no DNS decides about. */
-static bool host_allowed(const char *host) {
-        static const char *const names[] = { "localhost", "127.0.0.1", "[::1]", "primus" };
+static bool is_among(const char *const *names, const char *host, size_t n) {
+        for (; names && *names; names++)
+                if (strlen(*names) == n && strncasecmp(host, *names, n) == 0)
+                        return true;
+        return false;
+}
+
+/* A socket of the person's own, or a tunnel to it: only names that no DNS decides about, and those that an
+ * administrator has given to the door. */
+static bool host_allowed(const char *host, const char *const *more) {
+        static const char *const own[] = { "localhost", "127.0.0.1", "[::1]", "primus", NULL };
         size_t n = name_length(host);
 
         if (host[n] && (host[n] != ':' || strspn(host + n + 1, "0123456789") != strlen(host + n + 1)))
                 return false;
-        for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                if (strlen(names[i]) == n && strncasecmp(host, names[i], n) == 0)
-                        return true;
-        return false;
+        return is_among(own, host, n) || is_among(more, host, n);
 }
 
 static bool asks_only(const char *method) {
@@ -60,9 +65,14 @@ static unsigned check_change(const struct guard_request *r, const char **ret_why
 }
 
 unsigned guard_check(const struct guard_request *r, const char **ret_why) {
-        if (!r->host || !host_allowed(r->host)) {
-                *ret_why = "The host has to be localhost, 127.0.0.1, [::1] or primus";
+        if (!r->host || !host_allowed(r->host, r->names)) {
+                *ret_why = r->reads_only ? "This is no name of this host's page (primus-webd --name)"
+                                         : "The host has to be localhost, 127.0.0.1, [::1] or primus";
                 return 421;
+        }
+        if (r->reads_only && !asks_only(r->method)) {
+                *ret_why = "Nothing is changed here: this page is for looking";
+                return 405;
         }
         if (!r->api)
                 return 0;

@@ -11,6 +11,8 @@ struct guard_request {
         bool api; /* below /v1, not a file of the page */
         /* Headers; NULL: none. */
         const char *host, *content_type, *origin, *fetch_site, *marker;
+        bool reads_only;          /* the door is one at which nothing is changed */
+        const char *const *names; /* further ones of the host, NULL-ended; or NULL */
 };
 
 /* The header that a request which changes something has: no form can send it. */

@@ -280,7 +280,15 @@ static void drop_empty(json_t *all) {
                         (void)json_object_del(schema, "required");
 }
 
-/* The one address that is no method. */
+/* Those that are no methods. */
+static json_t *me_path(void) {
+        return json_pack("{s:{s:s, s:s, s:{s:{s:s, s:{s:{s:{s:s, s:{s:{s:s}, s:{s:s}, s:{s:s}}}}}}}}}", "get",
+                         "operationId", "Me", "summary", "As whom masterd is asked", "responses", "200",
+                         "description", "the answer", "content", "application/json", "schema", "type",
+                         "object", "properties", "readOnly", "type", "boolean", "uid", "type", "integer",
+                         "user", "type", "string");
+}
+
 static json_t *events_path(void) {
         return json_pack("{s:{s:s, s:s, s:{s:{s:s, s:{s:{}}}}}}", "get", "operationId", "Events", "summary",
                          "Server-sent events: changes and reset", "responses", "200", "description",
@@ -292,6 +300,7 @@ json_t *openapi_new(const struct route *table, size_t n) {
         json_t *paths = json_object();
 
         add_to(paths, "/v1/events", events_path());
+        add_to(paths, "/v1/me", me_path());
         add_to(d.schemas, "Problem", problem_schema());
         for (const struct route *r = table; r < table + n; r++) {
                 json_t *methods = json_object_get(paths, r->path), *o = describe_route(&d, r);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "webd/route/problem.h"
@@ -6,23 +8,41 @@
 
 /* Scripts, styles and connections are the page's own; nothing is framed; nothing is guessed, kept or told to
  * others. */
+#define POLICY                                                                                                \
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " \
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'; "     \
+        "frame-ancestors "
+
 static const struct {
         const char *name, *value;
 } headers[] = {
-        { "Content-Security-Policy",
-          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-          "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
-          "trusted-types 'none'" },
         { "X-Content-Type-Options", "nosniff" },
         { "Referrer-Policy", "no-referrer" },
         { "Cross-Origin-Resource-Policy", "same-origin" },
         { "Cross-Origin-Opener-Policy", "same-origin" },
-        { "X-Frame-Options", "DENY" },
 };
+
+static char policy[sizeof(POLICY) + 256] = POLICY "'none'"; /* of this process, set before it serves */
+static bool embedded;
+
+int answer_embed(const char *origin) {
+        const char *name = strstr(origin, "://");
+
+        if (!name || (strncmp(origin, "https://", 8) != 0 && strncmp(origin, "http://", 7) != 0) ||
+            !name[3] || strspn(name + 3, "abcdefghijklmnopqrstuvwxyz0123456789.-:") != strlen(name + 3) ||
+            strlen(origin) > 255)
+                return -EINVAL;
+        snprintf(policy, sizeof(policy), POLICY "%s", origin);
+        embedded = true;
+        return 0;
+}
 
 void answer_headers(struct MHD_Response *response) {
         for (size_t i = 0; i < ELEMENTSOF(headers); i++)
                 (void)MHD_add_response_header(response, headers[i].name, headers[i].value);
+        (void)MHD_add_response_header(response, "Content-Security-Policy", policy);
+        if (!embedded)
+                (void)MHD_add_response_header(response, "X-Frame-Options", "DENY");
 }
 
 static void on_sent(void *data) {

@@ -238,7 +238,7 @@ enum MHD_Result events_answer(struct events *e, struct MHD_Connection *connectio
         struct MHD_Response *response;
         struct stream *s;
 
-        if (e->n >= SERVE_STREAMS)
+        if (e->n >= e->serve->streams_max)
                 return answer_queue(connection, 503,
                                     answer_problem(503, "There are too many streams of events"));
         s = calloc(1, sizeof(*s));

@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/try.h"
+#include "lib/json/get.h"
 #include "webd/route/guard.h"
 #include "webd/route/openapi.h"
 #include "webd/route/problem.h"
@@ -341,6 +342,8 @@ static unsigned let_through(struct serve *s, struct MHD_Connection *connection, 
                 .origin = request_header(connection, MHD_HTTP_HEADER_ORIGIN),
                 .fetch_site = request_header(connection, "Sec-Fetch-Site"),
                 .marker = request_header(connection, GUARD_MARKER),
+                .reads_only = s->options.reads_only,
+                .names = s->options.names,
         };
         unsigned status = guard_check(&r, ret_why);
 
@@ -372,7 +375,7 @@ static enum MHD_Result request_arrive(struct serve *s, struct MHD_Connection *co
         }
         e->session = s->options.token && strcmp(url, SESSION) == 0 && strcmp(method, "POST") == 0;
         if (strncmp(url, API, strlen(API)) != 0 || e->session || strcmp(url, EVENTS) == 0 ||
-            strcmp(url, OPENAPI) == 0)
+            strcmp(url, OPENAPI) == 0 || strcmp(url, ME) == 0)
                 return MHD_YES;
         e->route = route_match(routes, n_routes, method, url, &e->values, &others);
         if (!e->route)
@@ -389,12 +392,24 @@ static enum MHD_Result answer_ready(struct exchange *e) {
         return answer_queue(e->connection, e->status, response);
 }
 
+/* As whom masterd is asked; where that is on another host, his name there is not known here. */
+static json_t *describe_me(const struct serve *s) {
+        char name[JSON_USER_MAX];
+
+        if (s->options.host)
+                return json_pack("{s:b}", "readOnly", (int)s->options.reads_only);
+        return json_pack("{s:b, s:I, s:s}", "readOnly", (int)s->options.reads_only, "uid",
+                         (json_int_t)geteuid(), "user", json_user_name(geteuid(), name));
+}
+
 /* What is no method of masterd's. */
 static enum MHD_Result answer_other(struct exchange *e, const char *url, const char *method) {
         if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
                 return answer_queue(e->connection, 405, answer_problem(405, "It can only be got"));
         if (strcmp(url, EVENTS) == 0)
                 return events_answer(e->serve->events, e->connection);
+        if (strcmp(url, ME) == 0)
+                return answer_queue(e->connection, 200, answer_json(describe_me(e->serve), JSON_TYPE));
         if (strcmp(url, OPENAPI) == 0)
                 return answer_queue(e->connection, 200,
                                     answer_json(openapi_new(routes, n_routes), JSON_TYPE));

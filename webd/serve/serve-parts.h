@@ -18,6 +18,7 @@
 #define EVENTS "/v1/events"
 #define OPENAPI "/v1/openapi.json"
 #define SESSION "/v1/session"
+#define ME "/v1/me"
 
 struct exchange;
 struct stream;
@@ -34,6 +35,7 @@ struct serve {
         struct exchange *exchanges; /* that wait for masterd */
         unsigned n_calls;
         struct events *events;
+        unsigned streams_max;
 };
 
 /* ---- bus.c ---- */
@@ -44,6 +46,8 @@ void serve_bus_close(struct serve *s);
 
 /* ---- answers.c ---- */
 
+/* Of all answers from now on: whose pages may show them in a frame. -EINVAL: it is no origin. */
+int answer_embed(const char *origin);
 /* With the headers that every answer has; body is taken over (free()). NULL: no memory. */
 struct MHD_Response *answer_text(char *body, size_t size, const char *type);
 /* value is taken over; NULL is no memory, too. */

@@ -28,7 +28,7 @@ static bool on_welcome(void *userdata, int fd) {
         struct ucred peer;
         socklen_t size = sizeof(peer);
 
-        if (s->options.token)
+        if (s->options.token || s->options.reads_only)
                 return true;
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
                 return false;
@@ -51,12 +51,14 @@ static void on_idle(void *userdata) {
 }
 
 static int serve_start(struct serve *s, int fd) {
-        static const struct http_limits limits = { SERVE_CONNECTIONS, 30, 30, 32u << 10 };
+        static const struct http_limits of_one = { 64, 30, 30, 32u << 10 },
+                                        of_all = { 1100, 30, 30, 8u << 10 };
         static const struct http_handlers handlers = { on_request, on_completed, on_welcome, on_idle };
 
         if (s->options.token)
                 session_begin(&s->session, s->options.token, s->options.port);
-        TRY(http_server_new(s->event, fd, &limits, &handlers, s, &s->http));
+        s->streams_max = s->options.reads_only ? 1000 : 32;
+        TRY(http_server_new(s->event, fd, s->options.reads_only ? &of_all : &of_one, &handlers, s, &s->http));
         TRY(events_new(s, &s->events));
         if (s->options.idle_usec == 0)
                 return 0;
@@ -73,6 +75,13 @@ int serve_new(sd_event *event, int fd, const struct serve_options *options, stru
                 return -ENOMEM;
         }
         s->options = *options;
+        if (options->embed && answer_embed(options->embed) < 0) {
+                (void)close_fd(fd);
+                return log_error_errno(-EINVAL,
+                                       "--embed: expected an origin such as https://grafana.example, not "
+                                       "'%s'",
+                                       options->embed);
+        }
         s->event = sd_event_ref(event);
         s->page_fd = open(options->page, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (s->page_fd < 0) {

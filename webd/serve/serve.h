@@ -8,9 +8,7 @@
 
 #include "lib/base/cleanup.h"
 
-#define SERVE_CONNECTIONS 64u /* at a time; further ones wait in the kernel's queue */
-#define SERVE_CALLS 32u       /* to masterd at a time; beyond that the answer is 503 */
-#define SERVE_STREAMS 32u     /* of events at a time, likewise */
+#define SERVE_CALLS 32u /* to masterd at a time; beyond that the answer is 503 */
 #define SERVE_BODY_MAX (4u << 20)
 
 struct serve;
@@ -22,6 +20,10 @@ struct serve_options {
         const char *token;
         unsigned port;      /* with a token: the socket's */
         uint64_t idle_usec; /* so long without a connection, and the loop is ended; 0: never */
+        /* The socket is everybody's, and nothing is changed here. */
+        bool reads_only;
+        const char *const *names; /* by which it is called, beside those of this host; NULL-ended, or NULL */
+        const char *embed; /* whose pages may show it in a frame, "https://grafana.example"; NULL: none */
 };
 
 /* fd is taken over in any case. Strings of the options have to stay. */

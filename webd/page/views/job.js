@@ -2,7 +2,7 @@
 // A job: its sentence, what can be done to it, and a tab for each way to look at it.
 import { html } from '../vendor/htm/standalone.module.js';
 import { Action, address, Bar, Loaded, onJob, setQuery, Since, State, Table, Tabs, Time, useLive } from '../parts.js';
-import { send } from '../transport.js';
+import { readOnly, send } from '../transport.js';
 import { bound, isEnded, sentence } from '../sentence.js';
 import { bytes, duration, percent, plural, shown } from '../text.js';
 import { Data } from './job-data.js';
@@ -141,7 +141,7 @@ export function Job({ args: [text, tab = ''], query }) {
       ${(job.warnings || []).map(w => html`<p class="sentence off">${shown(w)}</p>`)}
       <p class="dim">Submitted <${Time} at=${job.submitted} />${job.started ? html`, runs since <${Time} at=${job.started} />` : ''}${job.ended ? html`, ended <${Time} at=${job.ended} />` : ''}, attempt ${job.attempt}, version ${job.version}</p>
       ${job.array && html`<${ArrayOf} job=${job} />`}
-      <${Tabs} base=${['job', number]} tabs=${TABS.filter(([k]) => (k !== 'data' || job.data) && (k !== 'why' || waits) && (k !== 'inside' || waits))} current=${tab} />
+      <${Tabs} base=${['job', number]} tabs=${TABS.filter(([k]) => (k !== 'data' || job.data) && (k !== 'why' || waits) && (k !== 'inside' || (waits && !readOnly)))} current=${tab} />
       <${Body} job=${job} tab=${tab} query=${query} why=${why.data} />`;
   }}<//>`;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { html, useState } from '../vendor/htm/standalone.module.js';
 import { address, Loaded, onJobs, ProblemBox, setQuery, Since, State, Table, Time, useLive } from '../parts.js';
-import { send } from '../transport.js';
+import { readOnly, send } from '../transport.js';
 import { isEnded } from '../sentence.js';
 import { shown } from '../text.js';
 
@@ -77,7 +77,7 @@ export function Jobs({ query }) {
     const { rows, older } = page(jobs);
     return html`
       <${KillChosen} chosen=${chosen} onDone=${() => setChosen(new Set())} />
-      <${JobTable} jobs=${rows} sort=${query.sort} onSort=${sort => setQuery({ sort })} chosen=${chosen} onChoose=${choose} empty="No job is like that." />
+      <${JobTable} jobs=${rows} sort=${query.sort} onSort=${sort => setQuery({ sort })} chosen=${chosen} onChoose=${readOnly ? null : choose} empty="No job is like that." />
       <p class="buttons">${query.before && html`<a class="button" href=${address(['jobs'], { ...query, before: null })}>Newest</a>`}
         ${older && html`<a class="button" href=${address(['jobs'], { ...query, before: older })}>Older</a>`}</p>`;
   }}<//>`;

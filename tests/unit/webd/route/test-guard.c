@@ -13,6 +13,8 @@
 
 #define JSON_TYPE "application/json"
 
+static const char *const names[] = { "n1.example", "10.0.0.5", NULL };
+
 static const struct {
         struct guard_request request;
         unsigned status;
@@ -28,6 +30,17 @@ static const struct {
         { { "POST", true, "primus", JSON_TYPE, NULL, NULL, "1" }, 0 },
         { { "POST", true, "primus", "application/json; charset=utf-8", NULL, NULL, "1" }, 0 },
         { { "DELETE", true, "127.0.0.1:1", JSON_TYPE, "http://127.0.0.1:1", "same-origin", "1" }, 0 },
+        /* A door for looking, with a name of its own. */
+        { { "GET", true, "n1.example:8479", .reads_only = true, .names = names }, 0 },
+        { { "HEAD", false, "N1.EXAMPLE", .reads_only = true, .names = names }, 0 },
+        { { "GET", true, "10.0.0.5", .reads_only = true, .names = names }, 0 },
+        { { "GET", true, "n1.example.evil", .reads_only = true, .names = names }, 421 },
+        { { "GET", true, "n1", .reads_only = true, .names = names }, 421 },
+        { { "POST", true, "n1.example", JSON_TYPE, NULL, NULL, "1", true, names }, 405 },
+        { { "DELETE", true, "primus", JSON_TYPE, NULL, NULL, "1", true }, 405 },
+        { { "POST", false, "primus", JSON_TYPE, NULL, NULL, "1", true }, 405 },
+        { { "BREW", true, "primus", .reads_only = true }, 405 },
+        { { "GET", true, "primus", .fetch_site = "cross-site", .reads_only = true }, 403 },
         /* A name of the attacker's that now means this address. */
         { { "GET", false, "evil.example:8099" }, 421 },
         { { "GET", true, "127.0.0.1.evil.example" }, 421 },
