@@ -69,7 +69,7 @@ cluster.weigh_source(number, "a", 2)
 assert [(s["paused"], s["weight"]) for s in cluster.sources(number)] == [(False, 2), (True, 1)]
 cluster.resume_source(number, "b")
 done = cluster.replace_sources(number, [a, c], version=version)
-assert done == {"job": number, "version": version + 1, "added": 1, "removed": 1}, done
+assert done == {"version": version + 1, "added": 1, "removed": 1}, done
 for call in (lambda: cluster.replace_sources(number, [a], version=version), lambda: cluster.add_source(number, b, version=version)):
     try:
         call()
