@@ -80,6 +80,13 @@ static const struct json_member group[] = {
 };
 static const struct json_shape groups = { "why: hosts", "(us)", group, ELEMENTSOF(group) };
 
+/* What is said of a place that is waited for, by a job or by one that is tried. */
+#define PLACE                                                                                                \
+        { "summary", "s" }, { "position", "t" }, { "startsBy", "t" }, { "ahead", "t" }, { "victims", "u" },  \
+                { "hosts", "a(us)", .parts = &groups }, {                                                    \
+                "suggestions", "as"                                                                          \
+        }
+
 static const struct json_member why[] = {
         { "job", "u", .make = json_comes_later },
         { "state", "s" },
@@ -87,13 +94,7 @@ static const struct json_member why[] = {
         { "priority", "i" },
         { "requeues", "u" },
         { "reason", "s" },
-        { "summary", "s" },
-        { "position", "t" },
-        { "startsBy", "t" },
-        { "ahead", "t" },
-        { "victims", "u" },
-        { "hosts", "a(us)", .parts = &groups },
-        { "suggestions", "as" },
+        PLACE,
         { "verdicts", "aa{sv}", .parts = &json_verdict, .make = json_comes_later },
 };
 const struct json_shape json_why = { "why", "a{sv}", why, ELEMENTSOF(why) };
@@ -106,13 +107,7 @@ static const struct json_member trial[] = {
         { "reason", "s" },
         { "elements", "u", .absent = JSON_ZERO_NONE },
         { "savepoint", "s", .absent = JSON_OR_NONE },
-        { "summary", "s" },
-        { "position", "t" },
-        { "startsBy", "t" },
-        { "ahead", "t" },
-        { "victims", "u" },
-        { "hosts", "a(us)", .parts = &groups },
-        { "suggestions", "as" },
+        PLACE,
         { "warnings", "as", .make = json_comes_later },
 };
 const struct json_shape json_trial = { "submit --dry-run", "a{sv}", trial, ELEMENTSOF(trial) };

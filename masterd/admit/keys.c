@@ -97,6 +97,14 @@ static void key_forget(struct submit_key *k) {
         free(k);
 }
 
+/* A user of whom nothing is remembered is not, either. */
+static void user_done(struct keys *keys, struct user *u) {
+        if (u->by_text)
+                return;
+        HASH_DEL(keys->users, u);
+        free(u);
+}
+
 static void forget_old(struct user *u, uint64_t now) {
         while (u->by_age && (u->n > KEYS_PER_USER || usec_add(u->by_age->at_real, STORE_KEY_USEC) <= now))
                 key_forget(u->by_age);
@@ -210,7 +218,10 @@ void keys_end(struct manager *m, struct submit_key *k, const struct job *j) {
         if (!k)
                 return;
         if (!j) {
+                struct user *u = k->user;
+
                 key_forget(k);
+                user_done(m->keys, u);
                 return;
         }
         key_remember(k, j->number, j->submitted_real);

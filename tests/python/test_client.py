@@ -3,10 +3,13 @@
 import contextlib
 import http.server
 import json
+import os
 import pathlib
+import signal
 import socketserver
 import sys
 import threading
+import time
 
 import pytest
 
@@ -35,10 +38,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         data = answer if isinstance(answer, bytes) else b"" if answer is None else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        with contextlib.suppress(BrokenPipeError):  # who reads along goes in the middle
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
 
     do_GET = do_POST = do_PATCH = do_DELETE = do
 
@@ -145,9 +149,9 @@ def test_logs(client, gateway):
 
 def test_watch(client, gateway):
     stream = (b": hello\nid: 1.4\n\n", b"event: changes\nid: 1.5\ndata: {\"jobs\": [9]}\n\nevent: changes\nid: 1.6\ndata: {\"jobs\": [7, 9]}\n\n", b"")
-    gateway.answers = [(200, {"state": "QUEUED"}), (200, b"".join(stream)), (200, {"state": "RUNNING"}), (200, b"event: reset\ndata: {}\n\n"), (200, {"state": "FAILED"})]
+    gateway.answers = [(200, {"now": "1.3", "reset": True, "jobs": [], "nodes": []}), (200, {"state": "QUEUED"}), (200, b"".join(stream)), (200, {"state": "RUNNING"}), (200, b"event: reset\ndata: {}\n\n"), (200, {"state": "FAILED"})]
     assert [s["state"] for s in client.Client(gateway.where).watch(7)] == ["QUEUED", "RUNNING", "FAILED"]
-    assert [headers.get("Last-Event-ID") for _, path, headers, _ in gateway.asked if path == "/v1/events"] == [None, "1.6"]
+    assert [headers.get("Last-Event-ID") for _, path, headers, _ in gateway.asked if path == "/v1/events"] == ["1.3", "1.6"]
 
 
 def test_refusals(client, gateway):
@@ -206,6 +210,14 @@ server.serve_forever()
         assert cookie == "primus=abab" and cluster.nodes() == [cookie, pid]
     assert json.loads((tmp_path / "argv").read_text()) == ["-H", "n1", "web"]
     assert not pathlib.Path(f"/proc/{pid}").exists()
+    with pytest.raises(client.Error, match="is closed"):
+        cluster.nodes()
+    with client.Client("n1", program=str(program)) as cluster:  # one that has died is begun anew
+        _, pid = cluster.nodes()
+        os.kill(pid, signal.SIGKILL)
+        while pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+            time.sleep(0.01)
+        assert cluster.nodes()[1] != pid
     with contextlib.closing(client.Client("ssh://ml@n1", program=str(program))) as cluster:
         cluster.nodes()
     assert json.loads((tmp_path / "argv").read_text()) == ["-H", "ml@n1", "web"]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way from primus.client to primus-webd: a socket of one's own, an address, or a gateway that is begun for it."""
-import collections
 import contextlib
 import http.client
 import json
@@ -65,8 +64,9 @@ class Gateway:
     with masterd here. program: primusctl, where a gateway has to be begun."""
 
     def __init__(self, where=None, program="primusctl"):
-        self._program, self._cookie, self._lock = program, None, threading.Lock()
-        self._said = collections.deque(maxlen=3)  # by a gateway that was begun
+        self._program, self._lock, self._closed = program, threading.Lock(), False
+        # Of a gateway that was begun: its process, what opens it, and the last that it said, by a number that rises.
+        self._process, self._cookie, self._said = None, None, (0, "")
         own = f"{os.environ.get('XDG_RUNTIME_DIR') or f'/run/user/{os.getuid()}'}/primus/web.sock"
         if where is None and _listens(own):
             where = f"unix:{own}"
@@ -92,10 +92,8 @@ class Gateway:
     def close(self):
         """Ends a gateway that was begun here."""
         with self._lock:
-            if self._host is not None or self._cookie:
-                self._make = None
-            if self._cookie:
-                self._cookie = None
+            self._closed = True
+            if self._process:
                 self._end()
 
     # ---- a gateway of its own
@@ -103,7 +101,7 @@ class Gateway:
     def _begin(self):
         words = [self._program, *(["-H", self._host] if self._host else []), "web"]
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self._end = weakref.finalize(self, _stop, process)
+        self._process, self._end = process, weakref.finalize(self, _stop, process)
         for line in process.stdout:
             found = ADDRESS.search(line)
             if found:
@@ -114,7 +112,7 @@ class Gateway:
             raise Error(why or f"{' '.join(words)} ended without an address")
         # What it says later must not hold it up; ssh says there why it has ended.
         for stream in (process.stdout, process.stderr):
-            threading.Thread(target=_drain, args=(stream, self._said), daemon=True).start()
+            threading.Thread(target=_drain, args=(stream, weakref.ref(self)), daemon=True).start()
         self._make = self._by_address("http", "127.0.0.1", int(found[1]))
         with contextlib.closing(self._make(20)) as connection:
             connection.request("POST", "/v1/session", json.dumps({"token": found[2]}), {"Content-Type": "application/json", "Primus-Request": "1"})
@@ -124,7 +122,9 @@ class Gateway:
 
     def connection(self, timeout):
         with self._lock:
-            if self._make is None:
+            if self._closed:
+                raise Error("The client is closed")
+            if self._make is None or (self._process and self._process.poll() is not None):
                 self._begin()
             return self._make(timeout)
 
@@ -142,15 +142,15 @@ class Gateway:
         again = method == "GET" if again is None else again
         end, pause = time.monotonic() + PATIENCE_SEC, 0.05
         while True:
+            heard = self._said[0]
             try:
                 with contextlib.closing(self.connection(timeout)) as connection:
                     connection.request(method, path, data, self.headers({**changes, **(headers or {})}))
                     return _answer(connection.getresponse())
             except Error as e:
                 # 503: it was refused before anything of it was done.
-                lost = e.status in (502, 504) and self._said  # ssh has ended, and would again
-                if lost:
-                    raise Error(f"{e}: {self._said[-1]}", e.name, e.status) from e
+                if e.status in (502, 504) and self._heard_since(heard):  # ssh has ended, and would again
+                    raise Error(f"{e}: {self._said[1]}", e.name, e.status) from e
                 if not (e.status == 503 or (again and e.status in (502, 504))) or time.monotonic() > end:
                     raise
             except (ConnectionRefusedError, FileNotFoundError) as e:
@@ -161,6 +161,11 @@ class Gateway:
                     raise Error(f"primus-webd has gone: {e!r}") from e
             time.sleep(pause)
             pause = min(pause * 2, 1)
+
+    def _heard_since(self, heard):
+        if self._process and self._said[0] == heard:
+            time.sleep(0.1)  # it may be on its way
+        return self._said[0] != heard
 
     def stream(self, path, last):
         """Events of server-sent events, as (name, data, id), until the connection ends. last: the id of the last one that was seen, or None."""
@@ -179,9 +184,12 @@ class Gateway:
                     event = {}
 
 
-def _drain(stream, said):
+def _drain(stream, gateway):
     with contextlib.suppress(ValueError):
-        said.extend(filter(None, map(str.strip, stream)))
+        for line in filter(None, map(str.strip, stream)):
+            it = gateway()
+            if it:
+                it._said = (it._said[0] + 1, line)
 
 
 def _word(value):

@@ -112,7 +112,8 @@ class Client:
 
     def watch(self, *jobs: int) -> Iterator[dict[str, Any]]:
         """The status of each job whenever it has changed, first as it is; until all of them are over. What changes quickly is told once, as of the last."""
-        waiting, last, due = {int(job) for job in jobs}, None, set(map(int, jobs))
+        waiting = {int(job) for job in jobs}
+        last, due = self._changes("", 0)["now"], set(waiting)  # what happens behind that is told
         while waiting:
             for job in sorted(due & waiting):
                 status = self.status(job)
