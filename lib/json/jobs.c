@@ -105,6 +105,7 @@ static const struct json_member trial[] = {
         { "pool", "s" },
         { "priority", "i" },
         { "reason", "s" },
+        { "ends", "b" },
         { "elements", "u", .absent = JSON_ZERO_NONE },
         { "savepoint", "s", .absent = JSON_OR_NONE },
         PLACE,

@@ -34,13 +34,16 @@ static int append_trial(const struct trying *q, sd_bus_message *reply) {
         struct job *j = q->job;
         char text[DEPEND_TEXT_MAX];
         uint32_t placed;
+        bool never;
 
         TRY(w ? why_try(m, j, w, &placed) : -ENOMEM);
-        (void)depend_text(m, j, j->depend.begin_real > now_real(), text, sizeof(text));
+        (void)depend_foresee(m, j, text, sizeof(text), &never);
         TRY(sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}", "starts", "b", (int)(placed > 0 && !*text),
                                   "executors", "u", placed, "pool", "s", j->spec->queue, "priority", "i",
                                   j->spec->waits.priority == SPEC_PRIORITY_NONE ? 0 : j->spec->waits.priority,
                                   "reason", "s", text));
+        if (never)
+                TRY(sd_bus_message_append(reply, "{sv}", "ends", "b", true));
         if (j->array)
                 TRY(sd_bus_message_append(reply, "{sv}", "elements", "u", j->array->range.n));
         if (q->savepoint)

@@ -352,6 +352,29 @@ static bool ended(const struct job *j, uint32_t index, enum job_state *ret) {
         return job_state_ended(j->state);
 }
 
+char *depend_foresee(struct manager *m, struct job *j, char *buf, size_t size, bool *ret_never) {
+        *ret_never = false;
+        for (uint32_t i = 0; i < j->depend.n_after; i++) {
+                const struct after_entry *e = j->depend.after + i;
+                const struct job *other = met(j, i) ? NULL : manager_job(m, e->job);
+                enum dependency says = met(j, i) || other ? DEPENDENCY_WAITS : DEPENDENCY_NEVER;
+                enum job_state state = JOB_KILLED;
+
+                if (other && ended(other, e->index, &state))
+                        says = dependency_judge(e->condition, state);
+                if (says == DEPENDENCY_HOLDS)
+                        j->depend.met |= UINT64_C(1) << i;
+                if (says != DEPENDENCY_NEVER)
+                        continue;
+                *ret_never = true;
+                if (other)
+                        return dependency_never_text(e, state, buf, size);
+                snprintf(buf, size, "%s", j->reason ?: "a job that it is to wait for is not known");
+                return buf;
+        }
+        return depend_text(m, j, j->depend.begin_real > now_real(), buf, size);
+}
+
 void depend_watch(struct manager *m, struct job *j) {
         char text[128];
         int r = 0;

@@ -28,6 +28,10 @@ bool depend_holds_back(const struct job *j);
 #define DEPEND_TEXT_MAX 512u
 char *depend_text(struct manager *m, const struct job *j, bool begins, char *buf, size_t size);
 
+/* Of a job that is only tried, behind depend_ask(): what it would wait for, in the same words. *ret_never:
+ * one of those can never hold, so that it would end at once, and the text says which. */
+char *depend_foresee(struct manager *m, struct job *j, char *buf, size_t size, bool *ret_never);
+
 /* Another state of a job; it has ended. What waits for it is told in the same batch. */
 void depend_job_changed(struct manager *m, struct job *j);
 void depend_job_ended(struct manager *m, struct job *j);

@@ -373,6 +373,8 @@ Nothing was submitted. The first element would wait in pool research at priority
   an array of 10 elements
   goes on from savepoint monday, which is looked at when it is submitted
 """
+    master.trial.update({"ends": ("b", True), "reason": ("s", "job 7 FAILED (after 7:ok)")})
+    assert ctl("submit", "-n", hello).stdout == "Nothing was submitted. It would end at once: job 7 FAILED (after 7:ok)\n"
     assert not master.jobs
     for option in ("--wait", "--parsable", "--key=a"):
         r = ctl("submit", "-n", option, hello)

@@ -115,6 +115,12 @@ def test_trial(quick, name):
     answer = trial(config, "--after", str(before), "--array", "0-9%3")
     assert not answer["starts"] and answer["reason"] == f"after job {before} (RUNNING)" and answer["elements"] == 10
     assert "begins at" in trial(config, "--begin", "+2h")["reason"]
+    over = quick.submit({**JOB, "name": name, "role": [{**JOB["role"][0], "vcores": 0.01, "command": "true"}]})
+    quick.wait_job(over)
+    assert trial(config, "--after", f"{over}:ok")["reason"] == "" and not trial(config, "--after", f"{over}:ok")["ends"]
+    never = trial(config, "--after", f"{over}:fail")
+    assert never["ends"] and not never["starts"] and f"{over}" in never["reason"], never
+    assert submit(quick, config, "--dry-run", "--after", f"{over}:fail").stdout.startswith("Nothing was submitted. It would end at once: ")
     refused = submit(quick, {**JOB, "role": [{**JOB["role"][0], "memoryMb": 10 ** 9}]}, "--dry-run")
     assert refused.returncode == 1 and "memory" in refused.stderr
     refused = submit(quick, {**JOB, "rol": 1}, "--dry-run")
@@ -123,8 +129,8 @@ def test_trial(quick, name):
     # Nothing of it is there: no job, no number, nobody who is known to the pools.
     assert trial(config, user="eve")["pool"] == "default"
     assert 1001 not in [u["user"] for pool in quick.primusctl_json("pools") for u in pool["users"]]
-    assert quick.submit(config) == number + 1
-    assert sorted(numbers(quick, name)) == [before, filling, number, number + 1]
+    assert quick.submit(config) == over + 1
+    assert sorted(numbers(quick, name)) == [before, filling, number, over, over + 1]
 
 
 def test_trial_needs_no_files(quick, name):

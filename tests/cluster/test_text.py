@@ -294,7 +294,7 @@ def test_every_call(two):
     def table(name, row):
         with open(os.path.join(SOURCE, "masterd", name)) as f:
             return re.findall(row, f.read())
-    types = {"cwd": "ay", "env": "aay", "secrets": "a(say)", "bundle": "s", "name": "s", "savepoint": "s"}
+    types = {"cwd": "ay", "env": "aay", "secrets": "a(say)", "bundle": "s", "name": "s", "savepoint": "s", "key": "s"}
     assert set(table("api/submit-call.c", r'\{ "(\w+)", read_\w+ \}')) == types.keys()
     types |= {key: signature for key, signature in table("admit/submit-options.c", r'\{ "(\w+)", "(\w+)", "\w+" \}') if signature in ("s", "as")}
     assert "queue" in types and "after" in types

@@ -94,6 +94,10 @@ void trial_print(const json_t *trial) {
                    *plural = executors == 1 ? "" : "s";
         bool waits = *reason || executors == 0;
 
+        if (json_is_true(json_object_get(trial, "ends"))) {
+                put_text("Nothing was submitted. It would end at once: ", reason, "\n");
+                return;
+        }
         printf("Nothing was submitted. %s would %s", elements ? "The first element" : "It",
                waits ? "wait" : "start now");
         print_place(trial);

@@ -43,6 +43,7 @@ function useTrial(text) {
 function Trial({ trial }) {
   const first = trial.elements ? `The first of its ${plural(trial.elements, 'element')}` : 'It';
   const later = trial.executors > 0 ? `then, as things are now, it would start: ${plural(trial.executors, 'executor')}` : `then, as things are now: ${trial.summary}`;
+  if (trial.ends) return html`<p class="sentence bad" role="status">${first} would end at once: ${shown(trial.reason)}</p>`;
   return html`<section aria-label="What would become of it" role="status">
     <p class="sentence ${trial.starts ? 'ok' : 'warn'}">${trial.starts ? `${first} would start now: ${plural(trial.executors, 'executor')}.`
       : `${first} would wait: ${shown(trial.reason || trial.summary)}${trial.reason ? `; ${shown(later)}` : ''}`}</p>
