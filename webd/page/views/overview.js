@@ -39,7 +39,7 @@ export function Overview() {
     <h2>Jobs that have not ended</h2>
     <${Loaded} answer=${jobs}>${({ jobs: list }) => html`
       ${list.length > 0 && html`<p class="counts">${counts(list).map(([s, n]) => html`<a href=${address(['jobs'], { state: s })}><${State} state=${s} /> ${number(n)}</a>`)}</p>`}
-      <${JobTable} jobs=${list.slice(0, 15)} empty=${html`Nothing runs and nothing waits. ${!readOnly && html`<a href="#/submit">Submit a job</a>, or look`} ${readOnly && 'Look'} at <a href="#/jobs?all=1">those that have ended</a>.`} />
+      <${JobTable} jobs=${list.slice(0, 15)} empty=${html`Nothing runs and nothing waits. ${readOnly ? 'Look' : html`<a href="#/submit">Submit a job</a>, or look`} at <a href="#/jobs?all=1">those that have ended</a>.`} />
       ${list.length > 15 && html`<p><a href="#/jobs">All ${number(list.length)}${list.length === MOST ? ' and more' : ''}</a></p>`}`}<//>
     <h2>Hosts</h2>
     <${Loaded} answer=${nodes}>${({ nodes: list }) => html`<${Hosts} nodes=${list} />`}<//>`;

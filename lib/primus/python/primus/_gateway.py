@@ -71,7 +71,7 @@ class Gateway:
         if where is None and _listens(own):
             where = f"unix:{own}"
         parts = urllib.parse.urlsplit(where or "")
-        self._host = None
+        self._host, self._base = None, ""
         if parts.scheme == "unix":
             self._make = lambda timeout: _Unix(parts.path, timeout)
         elif parts.scheme in ("http", "https") and parts.hostname:
@@ -81,8 +81,6 @@ class Gateway:
             self._host, self._make = parts.netloc or parts.path or None, None
         else:
             raise ValueError(f"{where}: a host, unix:/path, http:// or https:// is expected")
-        if parts.scheme not in ("http", "https"):
-            self._base = ""
 
     @staticmethod
     def _by_address(scheme, host, port):
@@ -207,6 +205,6 @@ def _answer(response):
         detail = problem["detail"]
     except (ValueError, KeyError, TypeError):
         raise Error(f"HTTP {response.status} {response.reason}", status=response.status) from None
-    kind = str(problem.get("type", "")).rpartition("urn:primus:error:")[2]
-    name = "" if kind in ("", "about:blank") else kind if kind.startswith("org.") else f"org.primus.Error.{kind}"
+    _, ours, kind = str(problem.get("type", "")).rpartition("urn:primus:error:")
+    name = f"org.primus.Error.{kind}" if ours else ""
     raise (Conflict if name == "org.primus.Error.Conflict" else Error)(detail, name, response.status, problem.get("line"), problem.get("column"))

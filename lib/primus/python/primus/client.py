@@ -26,7 +26,7 @@ from primus._gateway import Conflict, Error, Gateway
 
 __all__ = ["Client", "Conflict", "Error"]
 
-ENDED = {"SUCCEEDED": 0, "FAILED": 1, "KILLED": 3}
+ENDED = {"SUCCEEDED", "FAILED", "KILLED"}
 WAIT_SEC = 15  # one question for what has changed, or for more of a log
 
 
