@@ -10,7 +10,7 @@ import re
 import sys
 
 # Debian's name -> the spec's.
-PACKAGES = {"primus-master": "master", "primus-agent": "agent", "primus-tools": "tools", "primus-web": "web", "libprimus1": "libs", "libprimus-dev": "devel",
+PACKAGES = {"primus-master": "master", "primus-agent": "agent", "primus-tools": "tools", "primus-web": "web", "cockpit-primus": "-n cockpit-%{name}", "libprimus1": "libs", "libprimus-dev": "devel",
             "python3-primus": "-n python3-%{name}"}
 MACROS = {"_unitdir": "usr/lib/systemd/system", "_userunitdir": "usr/lib/systemd/user", "_prefix": "usr", "_sysconfdir": "etc", "_sysusersdir": "usr/lib/sysusers.d",
           "_tmpfilesdir": "usr/lib/tmpfiles.d", "_datadir": "usr/share", "_mandir": "usr/share/man", "_bindir": "usr/bin",

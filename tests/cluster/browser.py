@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chromium on the page of a user of n1, by a tunnel to his socket, as ssh -L would make one."""
+"""Chromium on the page of a user of n1, by a tunnel to his socket, as ssh -L would make one; or on Cockpit there."""
 import json
 import socket
 import threading
@@ -25,17 +25,18 @@ class Tunnel:
 
 
 class Browser:
-    def __init__(self, web, profile):
+    def __init__(self, web, profile, protocol="http"):
         from selenium import webdriver
         from selenium.webdriver.chrome.options import Options
         from selenium.webdriver.chrome.service import Service
         options = Options()
         options.binary_location = "/usr/bin/chromium"
         for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", f"--user-data-dir={profile}",
-                         "--disable-background-networking", "--disable-component-update", f"--window-size={WINDOW[0]},{WINDOW[1]}"):
+                         "--disable-background-networking", "--disable-component-update", "--ignore-certificate-errors", f"--window-size={WINDOW[0]},{WINDOW[1]}"):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.tunnel = Tunnel(web)
+        self.origin = f"{protocol}://127.0.0.1:{self.tunnel.port}/"
         self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
         self.window(*WINDOW)
         # What a policy keeps from being done is counted, in each document from its beginning.
@@ -50,7 +51,7 @@ class Browser:
 
     def open(self, address):
         """address: such as "#/jobs". Without loading the page again where it is open."""
-        self.driver.get(f"http://127.0.0.1:{self.tunnel.port}/{address}")
+        self.driver.get(self.origin + address)
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
@@ -82,7 +83,7 @@ class Browser:
 
     def complaints(self):
         """What is wrong with the page itself: violations of its policy, requests elsewhere, errors but for answers of 4xx and 5xx that a test provokes."""
-        elsewhere = [e for e in self.run("return performance.getEntriesByType('resource').map(e => e.name)") if not e.startswith(f"http://127.0.0.1:{self.tunnel.port}/")]
+        elsewhere = [e for e in self.run("return performance.getEntriesByType('resource').map(e => e.name)") if not e.startswith(self.origin)]
         logged = [e["message"] for e in self.driver.get_log("browser") if e["level"] == "SEVERE" and "Failed to load resource" not in e["message"]]
         return self.run("return window.kept") + elsewhere + logged
 

@@ -44,6 +44,8 @@ def test_it_is_what_primusctl_prints(cluster, web, job):
     assert web.get("nodes/n1")["name"] == "n1"
     assert [e["kind"] for e in web.get(f"jobs/{ended}/events")["events"]] == [e["kind"] for e in cluster.events(ended)]
     assert web.get("cluster")["nodes"] == 3
+    # A manager that waited for it to say that it is ready would end it.
+    assert web.shown("ActiveState") == "active"
 
 
 def test_a_job_from_its_beginning_to_its_end(cluster, web):

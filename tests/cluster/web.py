@@ -93,9 +93,12 @@ class Web:
     def path(self):
         return f"/proc/{self.cluster.leader('n1')}/root/run/user/{self.uid}/primus/web.sock"
 
+    def shown(self, name):
+        return self.systemctl("show", "--value", "-p", name, "primus-web.service").strip()
+
     @property
     def pid(self):
-        return int(self.systemctl("show", "--value", "-p", "MainPID", "primus-web.service"))
+        return int(self.shown("MainPID"))
 
     def request(self, method, path, body=None, headers=None, timeout=40):
         connection = Connection(self.connect, timeout)

@@ -33,6 +33,7 @@ Summary: What is in this Debian tree, under Fedora's names
 License: Apache-2.0
 Provides: /bin/sh
 Provides: /usr/bin/pkg-config
+Provides: cockpit-bridge
 Provides: rtld(GNU_HASH)
 %(provides)s
 %%description

@@ -21,6 +21,7 @@ PACKAGES = LIBRARIES + """
     python3-minimal python3-numpy python3-jeepney
     libasan8 libubsan1
     openssh-server openssh-client
+    cockpit-ws cockpit-bridge cockpit-system
 """.split()
 
 # What a host of a test does not need and would pay for at every boot.
@@ -45,7 +46,7 @@ GENERATORS = """
 """.split()
 
 # Started by the tests that want it.
-DISABLED = ("multi-user.target.wants/ssh.service", "sshd.service")
+DISABLED = ("multi-user.target.wants/ssh.service", "sshd.service", "sockets.target.wants/cockpit.socket")
 
 USERS = (("ml", 1000), ("eve", 1001))
 

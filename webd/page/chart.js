@@ -3,6 +3,7 @@
 import { html, useEffect, useRef } from './vendor/htm/standalone.module.js';
 import uPlot from './vendor/uplot/uPlot.esm.js';
 import { time } from './text.js';
+import { onScheme } from './transport.js';
 
 const COLORS = ['--series-1', '--series-2', '--series-3', '--series-4', '--series-5', '--series-6'];
 const POWERS = Array.from({ length: 50 }, (_, i) => 2 ** i);
@@ -25,11 +26,10 @@ export function Chart({ title, times, series, show, least, binary, sync }) {
       }, [times, ...series.map(s => s.points)], box.current);
     };
     make();
-    const scheme = matchMedia('(prefers-color-scheme: dark)'), size = new ResizeObserver(() => plot.current?.setSize({ width: box.current?.clientWidth || 300, height: 160 }));
-    scheme.addEventListener('change', make);
+    const colours = onScheme(make), size = new ResizeObserver(() => plot.current?.setSize({ width: box.current?.clientWidth || 300, height: 160 }));
     size.observe(box.current);
     return () => {
-      scheme.removeEventListener('change', make);
+      colours();
       size.disconnect();
       plot.current?.destroy();
       plot.current = null;

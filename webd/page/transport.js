@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the page reaches the gateway: get, send and one stream of events, which all open pages of a browser share.
-
-// The page may lie below a path (a proxy's), so addresses are relative.
-const base = new URL('v1/', document.baseURI).pathname;
+// What the page asks the gateway: get, send and one stream of events, which all open pages of a browser share.
+// By which way stands in reach.js and reach-cockpit.js.
+const { request, stream, onScheme } = await import(window.cockpit ? './reach-cockpit.js' : './reach.js');
+export { onScheme };
 
 // What went wrong, as RFC 9457 has it.
 export class Problem extends Error {
@@ -18,30 +18,30 @@ export class Problem extends Error {
 // Of whatever was thrown.
 export const asProblem = e => (e instanceof Problem ? e : new Problem(0, { detail: String(e) }));
 
-async function answer(promise) {
+async function answer(method, path, options) {
   let response;
   try {
-    response = await promise;
-  } catch {
+    response = await request(method, path, options);
+  } catch (e) {
+    console.warn(e.message);
     throw new Problem(0, { detail: 'The gateway does not answer.' });
   }
-  const text = await response.text();
-  if (!response.ok) {
+  const { status, ok, text } = response;
+  if (!ok) {
     let body = {};
     try { body = JSON.parse(text); } catch { /* not one of ours */ }
-    throw new Problem(response.status, body);
+    throw new Problem(status, body);
   }
   return text ? JSON.parse(text) : null;
 }
 
-export const get = (path, options) => answer(fetch(base + path, { cache: 'no-store', ...options }));
+export const get = (path, options) => answer('GET', path, options);
 
-export const send = (method, path, body = {}, headers = {}, signal = null) => answer(fetch(base + path, {
-  method,
+export const send = (method, path, body = {}, headers = {}, signal = undefined) => answer(method, path, {
   signal,
   body: typeof body === 'string' ? body : JSON.stringify(body),
   headers: { 'Content-Type': 'application/json', 'Primus-Request': '1', ...headers },
-}));
+});
 
 // Whether this is the door at which nothing is changed: what would change something is not shown then.
 export let readOnly = false;
@@ -62,7 +62,6 @@ export async function enter() {
 
 const listeners = new Set();
 const channel = 'BroadcastChannel' in window ? new BroadcastChannel('primus') : null;
-let source = null;
 let state = 'connecting'; // connecting, live, away
 
 function tell(event) {
@@ -80,22 +79,10 @@ function say(event) {
 }
 
 function open() {
-  source = new EventSource(base + 'events');
-  const changed = kind => e => {
-    const body = JSON.parse(e.data || '{}');
+  stream('events', ['changes', 'reset'], (kind, data) => {
+    const body = JSON.parse(data || '{}');
     say({ kind, jobs: body.jobs || [], nodes: body.nodes || [] });
-  };
-  source.addEventListener('changes', changed('changes'));
-  source.addEventListener('reset', changed('reset'));
-  source.onopen = () => say({ kind: 'state', state: 'live' });
-  source.onerror = () => {
-    say({ kind: 'state', state: 'away' });
-    // The browser tries again by itself, but for an answer that is none.
-    if (source.readyState === EventSource.CLOSED) {
-      source = null;
-      setTimeout(open, 2000);
-    }
-  };
+  }, now => say({ kind: 'state', state: now }));
 }
 
 // One page of the browser holds the stream, and another takes over when it closes: browsers open six connections to a

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a browser reaches the gateway that the page itself came from.
+
+// The page may lie below a path (a proxy's), so addresses are relative.
+const base = new URL('v1/', document.baseURI).pathname;
+
+// { status, ok, text }. Throws where nobody answers.
+export async function request(method, path, { body, headers, signal } = {}) {
+  const response = await fetch(base + path, { method, body, headers, signal, cache: 'no-store' });
+  return { status: response.status, ok: response.ok, text: await response.text() };
+}
+
+// For as long as the page is open: onEvent(name, data) for each event, onState('live' or 'away').
+export function stream(path, names, onEvent, onState) {
+  const open = () => {
+    const source = new EventSource(base + path);
+    for (const name of names) source.addEventListener(name, e => onEvent(name, e.data));
+    source.onopen = () => onState('live');
+    source.onerror = () => {
+      onState('away');
+      // The browser tries again by itself, but for an answer that is none.
+      if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000);
+    };
+  };
+  open();
+}
+
+// f() when the colours have changed; returns what ends it.
+export function onScheme(f) {
+  const scheme = matchMedia('(prefers-color-scheme: dark)');
+  scheme.addEventListener('change', f);
+  return () => scheme.removeEventListener('change', f);
+}
