@@ -80,7 +80,7 @@ actions = xml("org.primus.policy")
 for action in actions.iter("action"):
     owner = action.findtext("annotate[@key='org.freedesktop.policykit.owner']")
     check(owner == f"unix-user:{master_owner[0]}", f"{action.get('id')}: polkit answers its owner only, which is {owner}")
-named = set(re.findall(r"org\.primus\.manage-[a-z]+", (source / "dbus/org.primus.Master1.xml").read_text(encoding="utf-8")))
+named = set(re.findall(r"org\.primus\.(?:manage|see)-[a-z]+", (source / "dbus/org.primus.Master1.xml").read_text(encoding="utf-8")))
 check(named == {action.get("id") for action in actions.iter("action")}, f"org.primus.policy does not have the actions {sorted(named)}")
 
 masterd, agentd = unit("primus-masterd.service"), unit("primus-agentd.service")

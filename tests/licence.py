@@ -16,7 +16,7 @@ NONE = """
     examples/*/data/* examples/files/names/* examples/digits/heldout.txt tests/data/* *.png *.svg webd/page/vendor/*
 """.split()
 # Configurations as their authors wrote them, and traces: JSON knows no comments. And bytes for the fuzz targets.
-NO_COMMENTS = "tests/*.json examples/upstream/* examples/sim/*.json examples/sim/*.csv tests/fuzz/corpus/*".split()
+NO_COMMENTS = "tests/*.json examples/upstream/* examples/sim/*.json examples/sim/*.csv tests/fuzz/corpus/* webd/cockpit/manifest.json".split()
 
 
 def files(source):

@@ -248,7 +248,7 @@ static int delete_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
 
 #define LOOK(name, work)                                                                                     \
         static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \
-                return api_look(userdata, call, work, NULL, error);                                          \
+                return api_look(userdata, call, ACTION_SEE_JOBS, work, NULL, error);                         \
         }
 #define ENTRY(name, work)                                                                                    \
         static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \
@@ -258,13 +258,16 @@ LOOK(on_get_status, api_get_status)
 LOOK(on_list_executors, api_list_executors)
 LOOK(on_telemetry, api_telemetry)
 LOOK(on_list_events, list_events)
-LOOK(on_read_log, api_read_log)
 LOOK(on_list_tasks, api_list_tasks)
 LOOK(on_why, api_why)
 
+static int on_read_log(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_look(userdata, call, ACTION_SEE_LOGS, api_read_log, NULL, error);
+}
+
 /* Values of variables may be secrets. */
 static int on_get_config(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return api_look(userdata, call, get_config, get_masked, error);
+        return api_look(userdata, call, ACTION_SEE_JOBS, get_config, get_masked, error);
 }
 
 ENTRY(on_kill, kill_job)

@@ -15,6 +15,7 @@
 #include "masterd/api/turn.h"
 #include "masterd/caller/audit.h"
 #include "masterd/caller/authorize.h"
+#include "masterd/caller/polkit.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/sight.h"
 
@@ -122,9 +123,9 @@ static int say_refusal(const struct looking *q, const struct job *j, char **ret)
 
 /* ---- a call ---- */
 
-static int go(struct looking *q, sd_bus_message *call, bool looks, sd_bus_error *error) {
+static int go(struct looking *q, sd_bus_message *call, bool looks, caller_handler work, sd_bus_error *error) {
         struct job *j = manager_job(q->manager, q->number);
-        struct turn *t = turn_new(q->manager, looks && q->masked ? q->masked : q->work);
+        struct turn *t = turn_new(q->manager, work);
         int r;
 
         if (!t)
@@ -136,8 +137,21 @@ static int go(struct looking *q, sd_bus_message *call, bool looks, sd_bus_error 
         return r;
 }
 
+static int on_manages(sd_bus_message *call, enum polkit_answer answer, void *userdata, sd_bus_error *error) {
+        struct looking *q = userdata;
+
+        return go(q, call, false, answer == POLKIT_YES ? q->work : q->masked, error);
+}
+
+/* Of what is masked for who may look alone, it is asked whether he may do more, without a dialog. */
 static int on_granted(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        return go(userdata, call, false, error);
+        struct looking *q = userdata;
+
+        if (!q->masked)
+                return go(q, call, false, q->work, error);
+        q->n_ref++;
+        return polkit_check(callers_polkit(q->manager->api->callers), call, uid, ACTION_MANAGE_JOBS, false,
+                            on_manages, q, looking_unref, error);
 }
 
 static int decide(struct looking *q, sd_bus_error *error) {
@@ -149,7 +163,7 @@ static int decide(struct looking *q, sd_bus_error *error) {
                 return sd_bus_error_set(error, ERROR_NO_SUCH_JOB,
                                         "The job is not in memory any more; ask for it again by GetJob");
         if (!q->control && api_sees(q->manager, q->uid, j))
-                return go(q, q->call, true, error);
+                return go(q, q->call, true, q->masked ?: q->work, error);
         r = say_refusal(q, j, &text);
         if (r < 0)
                 return r;
@@ -177,7 +191,7 @@ static int on_identified(sd_bus_message *call, uint32_t uid, void *userdata, sd_
         q->uid = uid;
         if (uid == 0 || (j && uid == j->owner)) {
                 audit_permission(call, j && uid == j->owner ? AUDIT_OWNER : AUDIT_ROOT, NULL);
-                return go(q, call, false, error);
+                return go(q, call, false, q->work, error);
         }
         if (people_find(q->manager->api->people, uids[0]) && people_find(q->manager->api->people, uids[1]))
                 return decide(q, error);
@@ -205,12 +219,10 @@ static int call_job(struct job *j, sd_bus_message *call, const struct looking *f
         return r == 0 ? 1 : r; /* to sd-bus 0 means "not mine" */
 }
 
-int api_look(struct job *j, sd_bus_message *call, caller_handler work, caller_handler masked,
-             sd_bus_error *error) {
-        return call_job(
-                j, call,
-                &(struct looking){ .action = ACTION_MANAGE_JOBS, .work = work, .masked = masked ?: work },
-                error);
+int api_look(struct job *j, sd_bus_message *call, const char *action, caller_handler work,
+             caller_handler masked, sd_bus_error *error) {
+        return call_job(j, call, &(struct looking){ .action = action, .work = work, .masked = masked },
+                        error);
 }
 
 int api_control(struct job *j, sd_bus_message *call, const char *action, caller_handler work,

@@ -12,10 +12,10 @@ struct manager;
 struct job;
 
 /* Runs work (a caller_handler; userdata is the manager) when m's sender may look at the job. masked (may be
- * NULL: work) runs in its place for who is neither the owner, nor root, nor granted by polkit. Both return
- * like a method handler. */
-int api_look(struct job *j, sd_bus_message *call, caller_handler work, caller_handler masked,
-             sd_bus_error *error);
+ * NULL: work) runs in its place for who is neither the owner, nor root, nor granted by polkit to control it.
+ * action: polkit's by which one may look as well. Both return like a method handler. */
+int api_look(struct job *j, sd_bus_message *call, const char *action, caller_handler work,
+             caller_handler masked, sd_bus_error *error);
 /* The same of what changes the job, or acts on its processes. */
 int api_control(struct job *j, sd_bus_message *call, const char *action, caller_handler work,
                 sd_bus_error *error);

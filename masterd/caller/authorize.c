@@ -75,7 +75,7 @@ static int on_identified(sd_bus_message *m, uint32_t uid, void *userdata, sd_bus
         }
         q->uid = uid;
         q->n_ref++; /* for polkit's question; the other is dropped by whoever called this */
-        return polkit_check(callers_polkit(q->callers), m, uid, q->action, on_polkit, q, request_unref,
+        return polkit_check(callers_polkit(q->callers), m, uid, q->action, true, on_polkit, q, request_unref,
                             ret_error);
 }
 

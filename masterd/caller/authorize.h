@@ -8,6 +8,9 @@
 #define OWNER_ANOTHER (UINT32_MAX - 1u) /* somebody else than the caller does, which was found out before */
 
 #define ACTION_MANAGE_JOBS "org.primus.manage-jobs"
+/* manage-jobs implies both, and see-logs see-jobs: dbus/org.primus.policy. */
+#define ACTION_SEE_JOBS "org.primus.see-jobs"
+#define ACTION_SEE_LOGS "org.primus.see-logs"
 #define ACTION_MANAGE_SESSIONS "org.primus.manage-sessions"
 #define ACTION_MANAGE_NODES "org.primus.manage-nodes"
 

@@ -45,11 +45,16 @@ int polkit_new(sd_bus *bus, struct polkit **ret) {
         return 0;
 }
 
+static void question_done(struct question *q) {
+        if (!q->polkit)
+                return;
+        DL_DELETE(q->polkit->pending, q);
+        q->polkit->n_pending--;
+        q->polkit = NULL;
+}
+
 static void question_free(struct question *q) {
-        if (q->polkit) {
-                DL_DELETE(q->polkit->pending, q);
-                q->polkit->n_pending--;
-        }
+        question_done(q);
         sd_bus_slot_unref(q->slot);
         sd_bus_message_unref(q->message);
         if (q->destroy)
@@ -88,6 +93,7 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
         sd_bus_error error = SD_BUS_ERROR_NULL;
         int r;
 
+        question_done(q); /* the handler may have another one, which takes its place */
         r = q->handler(q->message, read_answer(reply), q->userdata, &error);
         if (sd_bus_error_is_set(&error) || r < 0)
                 (void)reply_failed(q->message, r, &error);
@@ -125,8 +131,8 @@ static int make_question(sd_bus *bus, const char *sender, const char *action, bo
         return 0;
 }
 
-static int ask(struct polkit *p, struct question *q, const char *sender, const char *action) {
-        bool interactive = sd_bus_message_get_allow_interactive_authorization(q->message) > 0;
+static int ask(struct polkit *p, struct question *q, const char *sender, const char *action, bool dialog) {
+        bool interactive = dialog && sd_bus_message_get_allow_interactive_authorization(q->message) > 0;
         sd_bus_message *m = NULL;
         int r;
 
@@ -139,7 +145,7 @@ static int ask(struct polkit *p, struct question *q, const char *sender, const c
         return r;
 }
 
-int polkit_check(struct polkit *p, sd_bus_message *m, uint32_t uid, const char *action,
+int polkit_check(struct polkit *p, sd_bus_message *m, uint32_t uid, const char *action, bool dialog,
                  polkit_handler handler, void *userdata, void (*destroy)(void *userdata),
                  sd_bus_error *ret_error) {
         _cleanup_(question_free_p) struct question *q = calloc(1, sizeof(*q));
@@ -161,7 +167,7 @@ int polkit_check(struct polkit *p, sd_bus_message *m, uint32_t uid, const char *
         if (p->n_pending >= POLKIT_PENDING_MAX || pending_of(p, uid) >= POLKIT_PENDING_PER_USER_MAX)
                 return sd_bus_error_set(ret_error, SD_BUS_ERROR_LIMITS_EXCEEDED,
                                         "Too many calls wait for polkit's answer; try again.");
-        r = ask(p, q, sender, action);
+        r = ask(p, q, sender, action, dialog);
         if (r < 0)
                 return r;
         q->polkit = p;

@@ -3,6 +3,8 @@
  * administrator's change counts from the next call on. Never blocks. */
 #pragma once
 
+#include <stdbool.h>
+
 #include <systemd/sd-bus.h>
 
 #define POLKIT_PENDING_MAX 256u        /* questions under way in all */
@@ -23,10 +25,10 @@ struct polkit;
 int polkit_new(sd_bus *bus, struct polkit **ret);
 struct polkit *polkit_free(struct polkit *p);
 
-/* Asks about m's sender, who is uid, and an action. A password may be asked for only if the caller's message
- * allows it. Returns 1 when the handler will be called, or a negative errno with *ret_error set: then destroy
- * (may be NULL) has been called. Otherwise destroy is called with userdata after the handler, or instead of
- * it when p is freed before. */
-int polkit_check(struct polkit *p, sd_bus_message *m, uint32_t uid, const char *action,
+/* Asks about m's sender, who is uid, and an action. A password may be asked for only with dialog, and if the
+ * caller's message allows it. The handler may ask again. Returns 1 when the handler will be called, or a
+ * negative errno with *ret_error set: then destroy (may be NULL) has been called. Otherwise destroy is called
+ * with userdata after the handler, or instead of it when p is freed before. */
+int polkit_check(struct polkit *p, sd_bus_message *m, uint32_t uid, const char *action, bool dialog,
                  polkit_handler handler, void *userdata, void (*destroy)(void *userdata),
                  sd_bus_error *ret_error);

@@ -133,7 +133,7 @@ def test_each_command(teams, running, user):
         assert "root" not in done.stderr
         if not seen:
             assert SECRET not in done.stdout and f"Job {running} (digits) is ml's, and visible to members of group lab: ask ml (primusctl update {running} visible=all), " \
-                "or an administrator of this cluster (polkit action org.primus.manage-jobs)" in done.stderr, (look, done.stderr)
+                "or an administrator of this cluster (polkit action org.primus.see-jobs)" in done.stderr, (look, done.stderr)
     if user == "eve":
         assert f"out-{SECRET}" in teams.primusctl("logs", str(running), user="eve")
 
@@ -339,6 +339,34 @@ def test_an_administrator_sees_and_controls(teams):
         finally:
             teams.exec("n1", "rm", "/etc/polkit-1/rules.d/10-visible.rules")
         assert teams.wait_job(number) == 3
+
+
+@contextlib.contextmanager
+def granted(teams, action):
+    rule = f'polkit.addRule(function(action, subject) {{ if (action.id == "org.primus.{action}" && subject.user == "zoe") return polkit.Result.YES; }});'
+    teams.exec("n1", "sh", "-c", "cat > /etc/polkit-1/rules.d/10-visible.rules; systemctl restart polkit", input=rule)
+    try:
+        yield
+    finally:
+        teams.exec("n1", "sh", "-c", "rm /etc/polkit-1/rules.d/10-visible.rules; systemctl restart polkit")
+
+
+@pytest.mark.parametrize("action", ["see-jobs", "see-logs"])
+def test_who_may_see_by_polkit_does_not_control(teams, action):
+    with job(teams, visible="owner") as number, granted(teams, action):
+        for look in LOOKS:
+            done = teams.run("n1", "primusctl", look[0], *look[1:], str(number), user="zoe")
+            closed = look[0] == "logs" and action == "see-jobs"
+            assert (done.returncode == 0 or NO_DATA in done.stderr) != closed, (look, done.stdout, done.stderr)
+            assert not closed or "ask ml" in done.stderr and "(polkit action org.primus.see-logs)" in done.stderr, done.stderr
+        if action == "see-logs":
+            assert f"out-{SECRET}" in teams.primusctl("logs", str(number), user="zoe")
+        said = teams.primusctl("config", str(number), user="zoe")
+        assert f"{SECRET}-" not in said and '"TOKEN": "***"' in said
+        for method, arguments in CONTROLS.items():
+            assert "administrators of this cluster (polkit action org.primus.manage-" in call(teams, "zoe", number, method, *arguments).stderr, method
+        assert call(teams, "eve", number, "GetStatus").returncode != 0
+        assert teams.status(number)["state"] == "RUNNING"
 
 
 def test_savepoints_keep_it(teams):
