@@ -14,9 +14,10 @@
 #include "lib/base/parse.h"
 #include "webd/route/session.h"
 #include "webd/serve/serve.h"
+#include "webd/serve/stdio.h"
 
 static const char usage[] =
-        "primus-webd [--browse | --read-only]\n"
+        "primus-webd [--browse | --stdio | --read-only]\n"
         "\n"
         "Serves Primus's page and its REST API to the person that it runs as, see primus-webd(8).\n"
         "Started by systemd with a socket of that person's: systemctl --user start primus-web.socket.\n"
@@ -24,6 +25,8 @@ static const char usage[] =
         "      --browse       listen on a port of the loopback instead, and print the address to open in a\n"
         "                     browser; what \"primusctl web\" does\n"
         "      --port PORT    with --browse: this port, not any\n"
+        "      --stdio        speak HTTP on standard input and output, one connection: ssh n1\n"
+        "                     /usr/lib/primus/primus-webd --stdio\n"
         "      --read-only    the socket is everybody's: show what everybody may see, change nothing\n"
         "      --name NAME    with --read-only: a name by which browsers reach it, beside localhost; repeatable\n"
         "      --embed ORIGIN with --read-only: pages from there may show it in a frame, such as\n"
@@ -37,7 +40,7 @@ static const char usage[] =
 #define NAMES_MAX 16u
 
 struct options {
-        bool browse, reads_only;
+        bool browse, stdio, reads_only;
         uint32_t port, idle_sec;
         const char *host, *page, *embed, *names[NAMES_MAX + 1];
         size_t n_names;
@@ -77,6 +80,9 @@ static int take_option(struct options *o, int c) {
         case 'b':
                 o->browse = true;
                 return 1;
+        case 's':
+                o->stdio = true;
+                return 1;
         case 'p':
                 return number("port", optarg, 65535, &o->port);
         case 'H':
@@ -101,17 +107,12 @@ static int take_option(struct options *o, int c) {
 /* > 0: go on, else the exit status. */
 static int parse_arguments(int argc, char **argv, struct options *o) {
         static const struct option options[] = {
-                { "browse", no_argument, NULL, 'b' },
-                { "port", required_argument, NULL, 'p' },
-                { "host", required_argument, NULL, 'H' },
-                { "page", required_argument, NULL, 'd' },
-                { "idle", required_argument, NULL, 'i' },
-                { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, 'v' },
-                { "read-only", no_argument, NULL, 'r' },
-                { "name", required_argument, NULL, 'n' },
-                { "embed", required_argument, NULL, 'e' },
-                { NULL, 0, NULL, 0 },
+                { "browse", no_argument, NULL, 'b' },      { "stdio", no_argument, NULL, 's' },
+                { "port", required_argument, NULL, 'p' },  { "host", required_argument, NULL, 'H' },
+                { "page", required_argument, NULL, 'd' },  { "idle", required_argument, NULL, 'i' },
+                { "help", no_argument, NULL, 'h' },        { "version", no_argument, NULL, 'v' },
+                { "read-only", no_argument, NULL, 'r' },   { "name", required_argument, NULL, 'n' },
+                { "embed", required_argument, NULL, 'e' }, { NULL, 0, NULL, 0 },
         };
         int c;
 
@@ -128,8 +129,8 @@ static int parse_arguments(int argc, char **argv, struct options *o) {
                 fprintf(stderr, "primus-webd: --port goes with --browse\n");
         else if (!o->reads_only && (o->n_names > 0 || o->embed))
                 fprintf(stderr, "primus-webd: --name and --embed go with --read-only\n");
-        else if (o->reads_only && o->browse)
-                fprintf(stderr, "primus-webd: --read-only and --browse exclude each other\n");
+        else if (o->reads_only + o->browse + o->stdio > 1)
+                fprintf(stderr, "primus-webd: --browse, --stdio and --read-only exclude each other\n");
         else
                 return 1;
         return -2;
@@ -141,7 +142,7 @@ static int passed_socket(bool any) {
 
         if (n == 1 && sd_is_socket(SD_LISTEN_FDS_START, any ? AF_UNSPEC : AF_UNIX, SOCK_STREAM, 1) > 0)
                 return SD_LISTEN_FDS_START;
-        log_error("No socket was passed; start primus-web.socket instead, or use --browse");
+        log_error("No socket was passed; start primus-web.socket instead, or use --browse or --stdio");
         return -EINVAL;
 }
 
@@ -154,6 +155,17 @@ static int listen_loopback(const struct options *o) {
         if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, SOMAXCONN) < 0)
                 return log_error_errno(-errno, "Cannot listen on port %u of the loopback", o->port);
         return TAKE_FD(fd);
+}
+
+static int make_socket(const struct options *o) {
+        int fd;
+
+        if (o->browse)
+                return listen_loopback(o);
+        if (!o->stdio)
+                return passed_socket(o->reads_only);
+        fd = stdio_listen();
+        return fd < 0 ? log_error_errno(fd, "Cannot make a socket") : fd;
 }
 
 /* 0: it has none. */
@@ -189,6 +201,7 @@ static int prepare(sd_event **ret) {
 static int serve_person(const struct options *o) {
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         _cleanup_(serve_free_p) struct serve *s = NULL;
+        _cleanup_(stdio_free_p) struct stdio *carrier = NULL;
         char token[SESSION_SECRET_MAX] = "";
         struct serve_options options = { .page = o->page,
                                          .host = o->host,
@@ -196,10 +209,12 @@ static int serve_person(const struct options *o) {
                                          .reads_only = o->reads_only,
                                          .names = o->names,
                                          .embed = o->embed };
-        int fd = o->browse ? listen_loopback(o) : passed_socket(o->reads_only), r;
+        int fd = make_socket(o), r;
 
         if (fd < 0)
                 return fd;
+        if (o->stdio)
+                options.idle_usec = 0;
         if (o->browse) {
                 session_secret(token);
                 options.token = token;
@@ -212,8 +227,13 @@ static int serve_person(const struct options *o) {
                 return r;
         }
         r = serve_new(event, fd, &options, &s);
+        if (r >= 0 && o->stdio)
+                r = stdio_new(event, fd, &carrier);
         if (r < 0)
-                return log_error_errno(r, "Cannot serve");
+                return log_error_errno(r, "Cannot serve%s",
+                                       o->stdio && r == -EPERM
+                                               ? ": standard input and output have to be pipes or sockets"
+                                               : "");
         if (o->browse)
                 print_address(options.port, token);
         (void)sd_notify(false, "READY=1");
@@ -226,7 +246,7 @@ int main(int argc, char **argv) {
 
         if (r <= 0)
                 return -r;
-        if (o.browse)
+        if (o.browse || o.stdio)
                 log_open_terminal("primus-webd");
         else
                 log_open("primus-webd");

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """primus-webd: what it serves is what primusctl prints, to each as himself; changes, events over kills; and what attackers send."""
+import http.client
 import json
 import re
+import subprocess
 import threading
 import time
 
@@ -9,6 +11,16 @@ import pytest
 from web import CHANGES, Everybody, Web
 
 CONFIG = {"name": "web", "role": [{"roleName": "worker", "num": 2, "vcores": 0.1, "memoryMb": 32, "command": "echo hello from $PRIMUS_RANK; exec sleep 600"}]}
+
+
+class Pipe:
+    """What http.client takes for a socket."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def makefile(self, *_):
+        return open(self.file.fileno(), "rb", closefd=False)
 
 
 @pytest.fixture
@@ -245,6 +257,32 @@ def test_the_address_opens_once(cluster, job):
 
 
 # ---- everybody's door ----
+
+def test_by_pipes(cluster, job):
+    """As ssh hands them over: requests one after the other, as the user, until the asker ends; and what is more than a pipe holds."""
+    with cluster.process("n1", "/usr/lib/primus/primus-webd", "--stdio", user="ml", text=False, stdin=subprocess.PIPE) as webd:
+        def ask(method, path, body=b"", more=""):
+            webd.stdin.write(f"{method} {path} HTTP/1.1\r\nHost: primus\r\n{more}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            webd.stdin.flush()
+            response = http.client.HTTPResponse(Pipe(webd.stdout))
+            response.begin()
+            return response.status, response.read()
+
+        assert json.loads(ask("GET", "/v1/me")[1]) == {"readOnly": False, "uid": 1000, "user": "ml"}
+        assert ask("POST", f"/v1/jobs/{job}/kill", b"{}")[0] == 415
+        large = json.dumps({**CONFIG, "env": {f"V{i}": "x" * 2000 for i in range(60)}}).encode()
+        status, answer = ask("POST", "/v1/jobs", large, "Content-Type: application/json\r\nPrimus-Request: 1\r\n")
+        assert status == 201, answer
+        made = json.loads(answer)["job"]
+        assert cluster.status(made)["owner"] == 1000
+        assert len(ask("GET", f"/v1/jobs/{made}/config")[1]) > 100_000
+        assert len(ask("GET", "/v1/openapi.json")[1]) > 65_536
+        webd.stdin.close()
+        assert webd.wait(10) == 0
+    cluster.kill(made)
+    refused = cluster.run("n1", "sh", "-c", "/usr/lib/primus/primus-webd --stdio < /etc/passwd", user="ml")
+    assert refused.returncode == 1 and "pipes or sockets" in refused.stderr, refused
+
 
 @pytest.fixture
 def door(cluster):
