@@ -81,7 +81,7 @@ def test_every_view_in_both_colours_and_narrow(cluster, browse):
     cluster.wait_state(job, "RUNNING")
     views = {"#/": "All 3 hosts are ready", "#/jobs?all=1": "fails", "#/queue": "waits", "#/hosts": "n3", "#/host/n1": "About it", "#/usage": "Usage", "#/submit": "Submit a job",
              f"#/job/{failed}": "ValueError: bad shard 17", f"#/job/{job}": "worker/1", f"#/job/{waits}/why": "Pool", f"#/job/{job}/timeline": "2 attempts",
-             f"#/job/{job}/inside": "Look now", f"#/job/{job}/events": "submitted", f"#/job/{array}": "2 elements: 2 succeeded", f"#/jobs?array={array}&all=1": f"{array}[1]", "#/jobs?user=ml&all=1": "talks", "#/job/x": "no such job",
+             f"#/job/{job}/inside": "Look now", f"#/job/{job}/events": "submitted", f"#/job/{array}": "2 elements: 2 succeeded", f"#/jobs?array={array}&all=1": f"{array}[1]", "#/jobs?user=ml&all=1": "talks", "#/job/x": "no such job", "#/savepoints": "There is none",
              f"#/job/{job}/config": '"talks"', f"#/job/{job}/logs": "Live", f"#/job/{job}/metrics": "10 minutes", "#/bla": "no such page"}
     grounds = set()
     for scheme, width in (("light", WINDOW[0]), ("dark", WINDOW[0]), ("light", 400)):
@@ -142,6 +142,66 @@ def test_filters_are_in_the_address(cluster, browse):
     b.press("Time")
     assert b.run("return location.hash") == "#/jobs?state=FAILED&name=fails&sort=time"
     assert b.complaints() == []
+
+
+def test_a_savepoint_and_a_job_that_goes_on_from_it(cluster, browse, shared_dir):
+    (shared_dir / "page").mkdir(exist_ok=True)
+    (shared_dir / "page/lines.txt").write_text("".join(f"{i}\n" for i in range(1000)))
+    job = cluster.submit({"name": "fed", "inputManager": {"fileConfig": {"inputs": [{"spec": {"pathPattern": "/shared/page/lines.txt", "textInput": {}}}]}},
+                          "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "inputPolicy": "STREAMING", "command": "while read -r line; do sleep 1; done"}]})
+    cluster.wait_state(job, "RUNNING")
+    b = browse()
+    b.open(f"#/job/{job}/savepoints")
+    b.wait("There is none")
+    b.press("Savepoint")
+    b.fill("dialog[open] input", "before-lunch")
+    b.press("Savepoint", within="dialog[open]")
+    b.wait("before-lunch")
+    assert b.unnamed() == []
+    b.press("Go on from it")
+    b.wait("Its data goes on from savepoint before-lunch.")
+    b.wait("Goes on from")
+    b.press("Submit")
+    b.wait("1 executor runs")
+    more = int(b.run("return location.hash").split("/")[-1])
+    assert "before-lunch" in json.dumps(cluster.status(more)) + json.dumps(cluster.events(more))
+    cluster.kill(job, more)
+    b.open("#/savepoints")
+    b.press("Delete")
+    b.press("Delete", within="dialog[open]")
+    b.wait("There is none")
+    assert cluster.primusctl_json("savepoint", "list") == [] and b.complaints() == []
+
+
+def test_labels_and_windows_of_a_host(cluster, browse):
+    rule = '''polkit.addRule(function (action, subject) { if (action.id == "org.primus.manage-nodes" && subject.user == "ml") return polkit.Result.YES; });'''
+    cluster.exec("n1", "sh", "-c", "cat > /etc/polkit-1/rules.d/50-page.rules; systemctl restart polkit", input=rule)
+    try:
+        b = browse()
+        b.open("#/host/n3")
+        b.press("Labels")
+        b.fill("dialog[open] input", "rack=b7 zone=x")
+        b.press("Labels", within="dialog[open]")
+        b.wait("rack=b7 zone=x")
+        b.press("Labels")
+        b.fill("dialog[open] input", "rack- zone-")
+        b.press("Labels", within="dialog[open]")
+        b.wait(lambda: "rack=b7" not in b.text(), what="that the labels go")
+        b.press("Set a window")
+        assert b.run("return document.querySelector('dialog[open] input[name=from]').required")
+        b.fill("dialog[open] input[name=from]", "2040-02-03T04:05")
+        b.fill("dialog[open] input[name=to]", "2040-02-03T06:05")
+        b.fill("dialog[open] input[name=reason]", "new disks")
+        b.press("Set a window", within="dialog[open]")
+        b.wait("new disks")
+        (window,) = cluster.primusctl_json("node", "show", "n3")["windows"]
+        assert window["to"] - window["from"] == 2 * 3600 * 10**6
+        b.press("Cancel this window")
+        b.press("Cancel this window", within="dialog[open]")
+        b.wait("No window is set")
+        assert b.unnamed() == [] and b.complaints() == []
+    finally:
+        cluster.exec("n1", "sh", "-c", "rm /etc/polkit-1/rules.d/50-page.rules; systemctl restart polkit")
 
 
 def test_another_user(cluster, browse):

@@ -10,11 +10,12 @@ import { Hosts } from './views/hosts.js';
 import { Host } from './views/host.js';
 import { Queue } from './views/queue.js';
 import { Usage } from './views/usage.js';
+import { Savepoints } from './views/savepoints.js';
 import { Submit } from './views/submit.js';
 
 const VIEWS = {
   '': ['Overview', Overview], jobs: ['Jobs', Jobs], queue: ['Queue', Queue], hosts: ['Hosts', Hosts], usage: ['Usage', Usage], submit: ['Submit', Submit],
-  job: [null, Job], host: [null, Host],
+  job: [null, Job], host: [null, Host], savepoints: [null, Savepoints],
 };
 
 function useAddress() {
@@ -39,9 +40,9 @@ function App() {
   const at = useAddress();
   const cluster = useLive('cluster', { on: onNodes });
   const here = at.path[0] || '';
-  const title = VIEWS[here]?.[0] || (here === 'job' ? `Job ${at.path[1]}` : here === 'host' ? `Host ${at.path[1]}` : 'Primus');
+  const title = VIEWS[here]?.[0] || (here === 'job' ? `Job ${at.path[1]}` : here === 'host' ? `Host ${at.path[1]}` : here === 'savepoints' ? 'Savepoints' : 'Primus');
   useEffect(() => { document.title = `${title} – Primus`; }, [title]);
-  const current = { job: 'jobs', host: 'hosts' }[here] || here;
+  const current = { job: 'jobs', host: 'hosts', savepoints: 'jobs' }[here] || here;
   return html`<header><a class="brand" href="#/">Primus</a>
     <nav aria-label="Primus">${Object.entries(VIEWS).filter(([key, v]) => v[0] && !(readOnly && key === 'submit')).map(([key, v]) =>
     html`<a href=${address(key ? [key] : [])} aria-current=${key === current ? 'page' : undefined}>${v[0]}</a>`)}</nav>

@@ -172,7 +172,7 @@ export function Table({ columns, rows, sort, onSort, keyOf, label, empty }) {
 // ---- doing something ----
 
 // A button that asks first, with fields; what masterd refuses stands in the dialog, which stays open.
-// fields: [{ name, label, value, type, hint }]. run(values) returns a promise.
+// fields: [{ name, label, value, type, hint, min, required }]. run(values) returns a promise.
 export function Action(props) {
   return readOnly ? null : html`<${Doing} ...${props} />`;
 }
@@ -198,7 +198,7 @@ function Doing({ label, title, text, fields = [], run, danger, done }) {
     setBusy(false);
   };
   const field = f => html`<label class=${f.type === 'checkbox' ? 'check' : ''}><span>${f.label}</span>
-    <input name=${f.name} type=${f.type || 'text'} defaultValue=${f.value ?? ''} defaultChecked=${f.type === 'checkbox' && f.value} min=${f.min} maxlength="1000" />
+    <input name=${f.name} type=${f.type || 'text'} defaultValue=${f.value ?? ''} defaultChecked=${f.type === 'checkbox' && f.value} min=${f.min} required=${f.required} maxlength="1000" />
     ${f.hint && html`<small>${f.hint}</small>`}</label>`;
   return html`<button class=${danger ? 'danger' : ''} onClick=${() => { setProblem(null); dialog.current.showModal(); }}>${label}</button>
     <dialog ref=${dialog} aria-label=${title}><form method="dialog" onSubmit=${submit}>

@@ -10,6 +10,18 @@ function Facts({ node }) {
   return html`<dl class="facts">${rows.filter(([, v]) => v).map(([k, v]) => html`<dt>${k}</dt><dd>${shown(v)}</dd>`)}</dl>`;
 }
 
+// What a person fills in is the browser's time; masterd takes microseconds since 1970.
+const moment = local => new Date(local).getTime() * 1000;
+
+function Windows({ name, windows = [] }) {
+  const post = (what, body) => send('POST', `nodes/${encodeURIComponent(name)}/${what}`, body);
+  return html`<h2>Maintenance</h2>${windows.length === 0 ? html`<${Empty}>No window is set.<//>` : html`<ul class="plain">${windows.map(w => html`<li key=${w.from}><${Time} at=${w.from} /> to <${Time} at=${w.to} /> ${shown(w.reason)}
+      <${Action} label="Cancel this window" danger title="Cancel the window" text="One that has begun ends now." run=${() => post('maintenance/cancel', { from: w.from })} /></li>`)}</ul>`}
+    <div class="buttons"><${Action} label="Set a window" title=${`A window for ${name}`} text="Jobs that would run into it are not placed there; what still runs when it begins goes on elsewhere."
+      fields=${[{ name: 'from', label: 'From', type: 'datetime-local', required: true }, { name: 'to', label: 'To', type: 'datetime-local', required: true }, { name: 'reason', label: 'Reason' }]}
+      run=${v => post('maintenance', { from: moment(v.from), to: moment(v.to), reason: v.reason })} /></div>`;
+}
+
 const executorColumns = [
   { key: 'job', title: 'Job', right: true, cell: e => html`<a href=${address(['job', e.job])}>${e.job}</a>` },
   { key: 'role', title: 'Executor', cell: e => `${shown(e.role)}/${e.index}` },
@@ -24,6 +36,8 @@ function Actions({ name, node }) {
   return html`<div class="buttons">
     ${held ? html`<${Action} label="Uncordon" title=${`Let ${name} take work again`} run=${() => post('uncordon', {})} />`
     : html`<${Action} label="Cordon" title=${`Place nothing new on ${name}`} text="What runs there runs on." fields=${[{ name: 'reason', label: 'Reason' }]} run=${v => post('cordon', v)} />`}
+    <${Action} label="Labels" title=${`Labels of ${name}`} text="Over those that its agent reports." fields=${[{ name: 'changes', label: 'Changes', hint: 'rack=b7 sets one, rack- takes away what was set here; blanks between', required: true }]}
+      run=${v => post('labels', { changes: v.changes.split(/\s+/).filter(Boolean) })} />
     <${Action} label="Drain" danger title=${`Empty ${name}`} text="What runs there is stopped and goes on elsewhere; it counts as no failure." fields=${[{ name: 'reason', label: 'Reason' },
     { name: 'minutes', label: 'Wait so many minutes for what ends by itself', type: 'number', min: 0, hint: 'empty: it is moved now' }]}
       run=${v => post('drain', { reason: v.reason, ...(v.minutes ? { deadline: Math.round((Date.now() + v.minutes * 60000) * 1000) } : {}) })} /></div>`;
@@ -39,6 +53,6 @@ export function Host({ args: [name] }) {
       <${Amount} name=${title} all=${node[k]} held=${node[k] - node[`${k}Free`]} show=${show} />`)}</section>
     <h2>Executors</h2><${Table} label="Executors" columns=${executorColumns} rows=${node.executors || []} keyOf=${e => `${e.job}/${e.role}/${e.index}`} empty="Nothing runs here." />
     ${(node.gpuList || []).length > 0 && html`<h2>GPUs</h2><ul class="plain">${node.gpuList.map(g => html`<li>${shown(g.model)} <span class="dim">${shown(g.uuid)}</span> ${bytes(g.memory)} ${g.mig} ${g.taken ? 'held' : 'free'}</li>`)}</ul>`}
-    <h2>Maintenance</h2>${(node.windows || []).length === 0 ? html`<${Empty}>No window is set.<//>` : html`<ul class="plain">${node.windows.map(w => html`<li><${Time} at=${w.from} /> to <${Time} at=${w.to} /> ${shown(w.reason)}</li>`)}</ul>`}
+    <${Windows} name=${name} windows=${node.windows} />
     <h2>About it</h2><${Facts} node=${node} />`}<//>`;
 }

@@ -19,24 +19,25 @@ function Editor({ text, onText, problem }) {
     <textarea aria-label="The job's configuration, JSON" spellcheck="false" rows=${Math.max(12, lines)} value=${text} onInput=${e => onText(e.target.value)}></textarea></div>`;
 }
 
+const to = query => (Object.keys(query).length ? `jobs?${new URLSearchParams(query)}` : 'jobs');
 const PAUSE = 600; // after the last key that was pressed
 
 // What masterd says of the job as it stands there: { text, trial } or { text, problem }.
-function useTrial(text) {
+function useTrial(text, query) {
   const [answer, setAnswer] = useState(null);
   useEffect(() => {
     if (!text.trim()) return undefined;
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        setAnswer({ text, trial: await send('POST', 'jobs?dryRun=1', text, {}, stop.signal) });
+        setAnswer({ text, trial: await send('POST', to({ dryRun: 1, ...query }), text, {}, stop.signal) });
       } catch (e) {
         // What is wrong with it; who cannot be asked now is asked when it is submitted.
         if (!stop.signal.aborted && e.status >= 400 && e.status < 500) setAnswer({ text, problem: e });
       }
     }, PAUSE);
     return () => { clearTimeout(timer); stop.abort(); };
-  }, [text]);
+  }, [text, query.savepoint]);
   return answer?.text === text ? answer : null;
 }
 
@@ -56,12 +57,12 @@ function Trial({ trial }) {
 // The same text that is sent twice is one job.
 const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), b => b.toString(16).padStart(2, '0')).join('');
 
-// A job as JSON; from another one with changes: #/submit?from=418.
+// A job as JSON; from another one with changes: #/submit?from=418, and from where its data stood: &savepoint=NAME.
 export function Submit({ query }) {
   const [text, setText] = useState(query.from ? '' : FIRST), [refused, setRefused] = useState(null), [busy, setBusy] = useState(false);
   const [warnings, setWarnings] = useState(null);
   const key = useMemo(newKey, [text]);
-  const answer = useTrial(text);
+  const options = query.savepoint ? { savepoint: query.savepoint } : {}, answer = useTrial(text, options);
   useEffect(() => {
     if (query.from) get(`jobs/${encodeURIComponent(query.from)}/config`).then(c => setText(JSON.stringify(c, null, 2) + '\n'), setRefused);
   }, [query.from]);
@@ -71,7 +72,7 @@ export function Submit({ query }) {
     setBusy(true);
     setRefused(null);
     try {
-      const result = await send('POST', 'jobs', text, { 'Idempotency-Key': key });
+      const result = await send('POST', to(options), text, { 'Idempotency-Key': key });
       if (result.warnings.length) setWarnings(result);
       else location.hash = `#/job/${result.job}`;
     } catch (e) {
@@ -81,6 +82,7 @@ export function Submit({ query }) {
   };
   if (warnings) return html`<h1>Job ${warnings.job} was submitted</h1><ul>${warnings.warnings.map(w => html`<li>${shown(w)}</li>`)}</ul><p><a href=${`#/job/${warnings.job}`}>To the job</a></p>`;
   return html`<h1>Submit a job${query.from ? `, again with changes (from job ${query.from})` : ''}</h1>
+    ${query.savepoint && html`<p>Its data goes on from savepoint <strong>${shown(query.savepoint)}</strong>.</p>`}
     <p class="dim">JSON, as <code>primusctl submit</code> takes it. Files cannot be sent along from here: commands run in the job's own directory, or in one that all hosts share.</p>
     <${Editor} text=${text} onText=${change} problem=${problem} />
     <${ProblemBox} problem=${problem} />
