@@ -97,7 +97,7 @@ static void watch_executor_over(struct manager *m, struct executor *e) {
 }
 
 static void watch_job_attempt_over(struct manager *m, struct job *j) {
-        telemetry_job_ended(j);
+        telemetry_job_ended(m, j);
         healing_job_ended(m, j);
 }
 

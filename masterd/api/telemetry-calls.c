@@ -13,6 +13,7 @@
 #include "masterd/caller/reply.h"
 #include "masterd/core/manager.h"
 #include "masterd/job/array.h"
+#include "masterd/job/kept-series.h"
 #include "masterd/watch/healing.h"
 #include "masterd/watch/telemetry.h"
 
@@ -23,6 +24,8 @@
 struct wish {
         bool no_executors, no_values;
         const char *history, *role;
+        int has_range; /* negative: no history */
+        enum series_range range;
 };
 
 static const struct call_option wishes[] = {
@@ -100,10 +103,29 @@ static int append_total(sd_bus_message *reply, const struct telemetry_total *t) 
         return r < 0 ? r : append_rates(reply, "max", t->max);
 }
 
-static int append_points(sd_bus_message *reply, struct series *s, enum series_range range, enum series_kind k,
-                         uint64_t now) {
+/* Where a role's history comes from: from memory while the job goes on, from the store behind its end. */
+struct history {
+        bool ended;
+        const struct series_record *kept;
+        size_t n_kept;
+};
+
+static size_t read_points(const struct history *h, const struct role *role, enum series_range range,
+                          enum series_kind k, float mean[static SERIES_POINTS],
+                          float max[static SERIES_POINTS]) {
+        if (!h->ended)
+                return role->series ? series_read(role->series, range, k, now_boot(), mean, max) : 0;
+        for (size_t i = 0; i < h->n_kept; i++)
+                if (strcmp(h->kept[i].role, role->spec->name) == 0)
+                        return kept_series_read(h->kept[i].points.data, h->kept[i].points.size, range, k,
+                                                mean, max);
+        return 0;
+}
+
+static int append_points(sd_bus_message *reply, const struct history *h, const struct role *role,
+                         enum series_range range, enum series_kind k) {
         float mean[SERIES_POINTS], max[SERIES_POINTS];
-        size_t n = series_read(s, range, k, now, mean, max);
+        size_t n = read_points(h, role, range, k, mean, max);
         bool known = false;
         int r;
 
@@ -129,12 +151,13 @@ static int append_points(sd_bus_message *reply, struct series *s, enum series_ra
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static int append_history(sd_bus_message *reply, struct series *s, enum series_range range) {
-        uint64_t now = now_boot();
+/* role: NULL of an array, which has none. */
+static int append_history(sd_bus_message *reply, const struct history *h, const struct role *role,
+                          enum series_range range) {
         int r = reply_open_array(reply, "history", "a{s(adad)}");
 
-        for (enum series_kind k = 0; r >= 0 && s && k < _SERIES_MAX; k++)
-                r = append_points(reply, s, range, k, now);
+        for (enum series_kind k = 0; r >= 0 && role && k < _SERIES_MAX; k++)
+                r = append_points(reply, h, role, range, k);
         return r < 0 ? r : reply_close_array(reply);
 }
 
@@ -145,7 +168,7 @@ static bool is_wanted(const struct wish *w, const char *role) {
 }
 
 static int append_role(sd_bus_message *reply, struct manager *m, struct job *j, uint32_t i,
-                       const struct wish *w, int has_range, enum series_range range) {
+                       const struct wish *w, const struct history *h) {
         const char *name = j->array ? ELEMENTS_ROLE : j->spec->roles[i].name;
         float rates[_SERIES_MAX];
         struct telemetry_total t;
@@ -166,17 +189,17 @@ static int append_role(sd_bus_message *reply, struct manager *m, struct job *j, 
                                           j->array ? j->array->range.n : j->spec->roles[i].num);
         if (r >= 0)
                 r = append_total(reply, &t);
-        if (r >= 0 && has_range >= 0)
-                r = append_history(reply, j->array ? NULL : j->roles[i].series, range);
+        if (r >= 0 && w->has_range >= 0)
+                r = append_history(reply, h, j->array ? NULL : j->roles + i, w->range);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 static int append_roles(sd_bus_message *reply, struct manager *m, struct job *j, const struct wish *w,
-                        int has_range, enum series_range range) {
+                        const struct history *h) {
         int r = reply_open_array(reply, "roles", "aa{sv}");
 
         for (uint32_t i = 0; r >= 0 && i < (j->array ? 1 : j->spec->n_roles); i++)
-                r = append_role(reply, m, j, i, w, has_range, range);
+                r = append_role(reply, m, j, i, w, h);
         return r < 0 ? r : reply_close_array(reply);
 }
 
@@ -241,34 +264,94 @@ static int append_executors(sd_bus_message *reply, struct manager *m, struct job
         return r < 0 ? r : reply_close_array(reply);
 }
 
+static int read_wish(sd_bus_message *call, const struct job *j, struct wish *ret, sd_bus_error *error) {
+        int r;
+
+        *ret = (struct wish){ .history = range_words[SERIES_FINE] };
+        r = options_read(call, "Telemetry", "option", wishes, ret, error);
+        if (r < 0)
+                return r;
+        ret->has_range = find_range(ret->history, &ret->range);
+        if (ret->has_range == -EINVAL)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "history: 10min, 4h or none");
+        if (ret->role && !j->array && !spec_role(j->spec, ret->role))
+                return sd_bus_error_set(error, ERROR_NOT_FOUND, "The job has no role of that name");
+        return 0;
+}
+
+static int make_telemetry(sd_bus_message *call, struct manager *m, struct job *j, const struct wish *w,
+                          const struct history *h, sd_bus_message **ret) {
+        uint64_t at = h->n_kept > 0 ? h->kept[0].at_real : now_real();
+        int r = sd_bus_message_new_method_return(call, ret);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(*ret, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(*ret, "{sv}{sv}", "at", "t", at, "interval", "t",
+                                          w->has_range < 0 ? (uint64_t)0 : series_interval(w->range));
+        if (r >= 0)
+                r = append_roles(*ret, m, j, w, h);
+        if (r >= 0 && !w->no_executors)
+                r = append_executors(*ret, m, j, w);
+        return r;
+}
+
+/* Of a job that has ended. */
+struct kept_request {
+        struct manager *manager;
+        sd_bus_message *call;
+};
+
+static void on_kept(void *userdata, int error, const struct series_record *list, size_t n) {
+        struct kept_request *q = userdata;
+        sd_bus_error failure = SD_BUS_ERROR_NULL;
+        struct job *j = api_job_or_error(q->manager, q->call, &failure);
+        sd_bus_message *reply = NULL;
+        struct wish w;
+        int r = error;
+
+        if (r >= 0)
+                r = j ? sd_bus_message_rewind(q->call, true) : -ENOENT;
+        if (r >= 0)
+                r = read_wish(q->call, j, &w, &failure);
+        if (r >= 0)
+                r = make_telemetry(q->call, q->manager, j, &w, &(struct history){ true, list, n }, &reply);
+        caller_answer(q->call, reply_list_send(reply, r), &failure);
+        sd_bus_error_free(&failure);
+        sd_bus_message_unref(q->call);
+        free(q);
+}
+
+static int ask_kept(struct manager *m, const struct job *j, sd_bus_message *call) {
+        struct kept_request *q = malloc(sizeof(*q));
+        int r;
+
+        if (!q)
+                return -ENOMEM;
+        *q = (struct kept_request){ m, sd_bus_message_ref(call) };
+        r = store_query_series(m->store, j->number, on_kept, q);
+        if (r < 0) {
+                sd_bus_message_unref(q->call);
+                free(q);
+        }
+        return r;
+}
+
 int api_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct job *j = api_job_or_error(m, call, error);
-        struct wish w = { .history = range_words[SERIES_FINE] };
-        enum series_range range = SERIES_FINE;
         sd_bus_message *reply = NULL;
-        int r, has_range;
+        struct wish w;
+        int r;
 
         if (!j)
                 return API_JOB_GONE;
-        r = options_read(call, "Telemetry", "option", wishes, &w, error);
+        r = read_wish(call, j, &w, error);
         if (r < 0)
                 return r;
-        has_range = find_range(w.history, &range);
-        if (has_range == -EINVAL)
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "history: 10min, 4h or none");
-        if (w.role && !j->array && !spec_role(j->spec, w.role))
-                return sd_bus_error_set(error, ERROR_NOT_FOUND, "The job has no role of that name");
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
-        if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}", "at", "t", now_real(), "interval", "t",
-                                          has_range < 0 ? (uint64_t)0 : series_interval(range));
-        if (r >= 0)
-                r = append_roles(reply, m, j, &w, has_range, range);
-        if (r >= 0 && !w.no_executors)
-                r = append_executors(reply, m, j, &w);
+        if (job_state_ended(j->state) && !j->array && w.has_range >= 0)
+                return ask_kept(m, j, call);
+        r = make_telemetry(call, m, j, &w, &(struct history){}, &reply);
         return reply_list_send(reply, r);
 }
 

@@ -205,6 +205,10 @@ const char *const store_steps[] = {
         "CREATE TABLE submit_key(user INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL, job INTEGER NOT "
         "NULL,"
         " at INTEGER NOT NULL, PRIMARY KEY(user, key)) STRICT, WITHOUT ROWID;",
+
+        /* 10: how jobs did that have ended. */
+        "CREATE TABLE series(job INTEGER NOT NULL, role TEXT NOT NULL, at INTEGER NOT NULL, points BLOB NOT NULL,"
+        " PRIMARY KEY(job, role)) STRICT;",
         NULL,
 };
 

@@ -27,6 +27,7 @@ static const size_t record_sizes[] = {
         [ITEM_QUERY_JOBS] = sizeof(struct job_record),
         [ITEM_QUERY_EXECUTORS] = sizeof(struct executor_record),
         [ITEM_QUERY_EVENTS] = sizeof(struct event_record),
+        [ITEM_QUERY_SERIES] = sizeof(struct series_record),
         [ITEM_QUERY_ELEMENTS] = sizeof(struct element_record),
         [ITEM_QUERY_USAGE] = sizeof(struct usage_record),
         [ITEM_QUERY_FILES] = sizeof(struct data_file_record),
@@ -40,6 +41,7 @@ static const struct field *const record_fields[] = {
         [ITEM_QUERY_JOBS] = job_fields,
         [ITEM_QUERY_EXECUTORS] = executor_fields,
         [ITEM_QUERY_EVENTS] = event_fields,
+        [ITEM_QUERY_SERIES] = series_fields,
         [ITEM_QUERY_ELEMENTS] = element_fields,
         [ITEM_QUERY_USAGE] = usage_fields,
         [ITEM_QUERY_FILES] = data_file_fields,
@@ -172,6 +174,9 @@ static void answer(struct item *i) {
                 break;
         case ITEM_QUERY_EVENTS:
                 q->callback.events(i->userdata, i->error, q->rows, q->n);
+                break;
+        case ITEM_QUERY_SERIES:
+                q->callback.series(i->userdata, i->error, q->rows, q->n);
                 break;
         case ITEM_QUERY_ELEMENTS:
                 q->callback.elements(i->userdata, i->error, q->rows, q->n);
@@ -420,6 +425,17 @@ int store_query_events(struct store *s, uint32_t job, uint64_t after, uint32_t l
                                            limit > 0 ? MIN(limit, EVENTS_MAX) : EVENTS_MAX },
                            .n_parameters = 3,
                            .callback.events = callback,
+                   },
+                   userdata);
+}
+
+int store_query_series(struct store *s, uint32_t job, store_series_t callback, void *userdata) {
+        return ask(s, ITEM_QUERY_SERIES,
+                   &(struct query){
+                           .sql = "SELECT job, role, at, points FROM series WHERE job = ?1 ORDER BY role",
+                           .parameters = { job },
+                           .n_parameters = 1,
+                           .callback.series = callback,
                    },
                    userdata);
 }

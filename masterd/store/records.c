@@ -300,6 +300,14 @@ const struct field share_fields[] = {
         {},
 };
 
+const struct field series_fields[] = {
+        F(U32, series_record, job),
+        F(TEXT, series_record, role),
+        F(U64, series_record, at_real),
+        F(BYTES, series_record, points),
+        {},
+};
+
 const struct field submit_key_fields[] = {
         F(U32, submit_key_record, user),     F(TEXT, submit_key_record, key),
         F(FIXED, submit_key_record, digest), F(U32, submit_key_record, job),
@@ -372,7 +380,8 @@ static const struct field prune_fields[] = {
  * within the last minute, of which something may still be recorded. */
 #define OVER "job WHERE ended > 0 AND ended < ?3 - 60000000 AND array = 0 AND " STORE_BYTES_USED " > ?4"
 #define BODY_SIZE                                                                                            \
-        "(SELECT length(config) + length(env) + length(warnings) FROM job_body WHERE number = job.number)"
+        "((SELECT length(config) + length(env) + length(warnings) FROM job_body WHERE number = job.number)"  \
+        " + ifnull((SELECT sum(length(points)) FROM series WHERE job = job.number), 0))"
 #define DOOM_LARGE                                                                                           \
         "INSERT OR IGNORE INTO temp.doomed SELECT number FROM"                                               \
         " (SELECT number, sum(size) OVER (ORDER BY number) - size AS before FROM"                            \
@@ -403,7 +412,7 @@ static const struct field prune_fields[] = {
                 "DELETE FROM data WHERE job IN " PRUNED, "DELETE FROM scope WHERE job IN " PRUNED,           \
                 "DELETE FROM change WHERE job IN " PRUNED, "DELETE FROM change_cut WHERE job IN " PRUNED,    \
                 "DELETE FROM job_avoid WHERE job IN " PRUNED, "DELETE FROM verdict WHERE job IN " PRUNED,    \
-                "DELETE FROM job WHERE number IN " PRUNED
+                "DELETE FROM series WHERE job IN " PRUNED, "DELETE FROM job WHERE number IN " PRUNED
 
 const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_JOB] = { sizeof(struct job_record),
@@ -549,6 +558,10 @@ const struct op_definition op_definitions[_OP_MAX] = {
                            share_fields,
                            { "INSERT OR REPLACE INTO share(pool, user, usage, at) VALUES (?1, ?2, ?3, "
                              "?4)" } },
+        [OP_PUT_SERIES] = { sizeof(struct series_record),
+                            series_fields,
+                            { "INSERT OR REPLACE INTO series(job, role, at, points)"
+                              " VALUES (?1, ?2, ?3, ?4)" } },
         [OP_PUT_SUBMIT_KEY] = { sizeof(struct submit_key_record),
                                 submit_key_fields,
                                 { "INSERT OR REPLACE INTO submit_key(user, key, digest, job, at)"
@@ -600,7 +613,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               "DELETE FROM data WHERE job = ?1", "DELETE FROM change WHERE job = ?1",
                               "DELETE FROM change_cut WHERE job = ?1", "DELETE FROM job_avoid WHERE job = ?1",
                               "DELETE FROM scope WHERE job = ?1", "DELETE FROM verdict WHERE job = ?1",
-                              "DELETE FROM job WHERE number = ?1" } },
+                              "DELETE FROM series WHERE job = ?1", "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
                                 { "DELETE FROM secret WHERE job = ?1",

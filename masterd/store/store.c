@@ -366,6 +366,10 @@ void store_put_submit_key(struct store *s, const struct submit_key_record *r) {
         put(s, OP_PUT_SUBMIT_KEY, r);
 }
 
+void store_put_series(struct store *s, const struct series_record *r) {
+        put(s, OP_PUT_SERIES, r);
+}
+
 void store_put_revoked(struct store *s, const struct revoked_record *r) {
         put(s, OP_PUT_REVOKED, r);
 }

@@ -387,6 +387,14 @@ struct submit_key_record {
         uint64_t at_real;
 };
 
+/* How a role did, up to the end of its job's latest attempt. */
+struct series_record {
+        uint32_t job;
+        const char *role;
+        uint64_t at_real;          /* the end of the last point */
+        struct store_bytes points; /* masterd/job/kept-series.h */
+};
+
 /* A job was given another configuration. */
 struct change_record {
         uint32_t job;
@@ -543,6 +551,7 @@ void store_put_blame(struct store *s, const struct blame_record *r);        /* k
 void store_put_token(struct store *s, const struct token_record *r);        /* key: id */
 void store_put_share(struct store *s, const struct share_record *r);        /* key: pool, user */
 void store_put_submit_key(struct store *s, const struct submit_key_record *r);   /* key: user, key */
+void store_put_series(struct store *s, const struct series_record *r);           /* key: job, role */
 void store_put_revoked(struct store *s, const struct revoked_record *r);         /* key: serial */
 void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
 void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
@@ -677,6 +686,10 @@ int store_query_executors(struct store *s, uint32_t job, bool all_attempts, uint
 /* Events behind number after, at most limit (0: 10,000). */
 int store_query_events(struct store *s, uint32_t job, uint64_t after, uint32_t limit, store_events_t callback,
                        void *userdata);
+
+typedef void (*store_series_t)(void *userdata, int error, const struct series_record *series, size_t n);
+/* What is kept of a job's roles. */
+int store_query_series(struct store *s, uint32_t job, store_series_t callback, void *userdata);
 
 typedef void (*store_files_t)(void *userdata, int error, const struct data_file_record *files, size_t n);
 typedef void (*store_sources_t)(void *userdata, int error, const struct data_source_record *sources,

@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/wire/telemetry.h"
 #include "masterd/core/manager.h"
+#include "masterd/job/kept-series.h"
 #include "masterd/watch/healing.h"
 #include "masterd/watch/watch-parts.h"
 
@@ -108,8 +109,29 @@ void telemetry_ended(struct executor *e) {
         e->watch.telemetry = NULL;
 }
 
-void telemetry_job_ended(struct job *j) {
+/* So many roles have the short range kept as well, which shows what came before the end. Elements of arrays,
+ * of which there are thousands, have not. */
+#define ROLES_IN_FULL 8u
+
+/* What cannot be kept is not worth the job's end. */
+static void keep_series(struct manager *m, const struct job *j, const struct role *role, uint64_t now) {
+        bool coarse = j->spec->n_roles > ROLES_IN_FULL || j->element.array > 0;
+        _cleanup_free_ uint8_t *points = NULL;
+        size_t size = 0;
+
+        if (!role->series || kept_series_write(role->series, now, coarse, &points, &size) < 0 || size == 0)
+                return;
+        store_put_series(m->store, &(struct series_record){ .job = j->number,
+                                                            .role = role->spec->name,
+                                                            .at_real = now_real(),
+                                                            .points = { points, size } });
+}
+
+void telemetry_job_ended(struct manager *m, struct job *j) {
+        uint64_t now = now_boot();
+
         for (size_t i = 0; i < j->spec->n_roles; i++) {
+                keep_series(m, j, j->roles + i, now);
                 series_free(j->roles[i].series);
                 j->roles[i].series = NULL;
         }

@@ -30,8 +30,8 @@ int telemetry_received(struct manager *m, struct node *node, sd_bus_message *mes
 
 /* The executor's attempt is over. */
 void telemetry_ended(struct executor *e);
-/* The job has ended, or begins again: its histories are over. */
-void telemetry_job_ended(struct job *j);
+/* The job has ended, or begins again: its histories are over, and go to the store in the open batch. */
+void telemetry_job_ended(struct manager *m, struct job *j);
 
 const struct telemetry_latest *telemetry_of(const struct executor *e); /* NULL: nothing yet */
 

@@ -101,8 +101,12 @@ def test_every_view_in_both_colours_and_narrow(cluster, browse):
     assert len(grounds) == 2
     b.scheme("light")
     b.window(*WINDOW)
-    assert b.complaints() == []
     cluster.kill(waits, job)
+    # What was measured is there behind the end.
+    b.open(f"#/job/{job}/metrics")
+    b.wait("before the end of its latest attempt")
+    b.wait(lambda: b.run(DRAWN) > 20, what="a line of a plot of a job that has ended")
+    assert b.unnamed() == [] and b.complaints() == []
 
 
 def test_what_would_start_it_is_a_button(cluster, browse):

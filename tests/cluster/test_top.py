@@ -31,7 +31,7 @@ def top(cluster, job, user="ml"):
 
 
 def test_top(quick, ledger):
-    """A role that computes and one that writes, each by its numbers; a history grows; nothing is left when it is over."""
+    """A role that computes and one that writes, each by its numbers; a history grows, and is kept when it is over."""
     config = ledger.config(BUSY, num=2, vcores=0.5, memoryMb=64, job={"name": "busy"})
     config["role"].append({**ledger.role(WRITER), "roleName": "writer"})
     job = quick.submit(config)
@@ -59,8 +59,18 @@ def test_top(quick, ledger):
     quick.kill9("n1", "primus-masterd")
     quick.wait_nodes()
     quick.wait_for(measured, timeout=6 * TELEMETRY, what="the samples after a restart of masterd")
+    quick.wait_for(lambda: len(top(quick, job)["roles"][0]["history"].get("cpu", [])) >= 2, timeout=30, what="a history")
     quick.kill(job)
-    assert not top(quick, job)["executors"]
+    ended = top(quick, job)
+    assert not ended["executors"] and ended["roles"][0]["running"] == 0
+    # How it did is there behind its end, and behind that of the master; and not for who may not look.
+    assert len(ended["roles"][0]["history"]["cpu"]) >= 2 and max(x or 0 for x in ended["roles"][0]["history"]["cpu"]) > 0.1
+    quick.kill9("n1", "primus-masterd")
+    quick.wait_nodes()
+    assert top(quick, job)["roles"] == ended["roles"]
+    assert quick.run("n1", "primusctl", "top", str(job), "--json", user="eve").returncode == 1
+    quick.primusctl("delete", str(job), user="ml")
+    assert quick.run("n1", "primusctl", "top", str(job), "--json", user="ml").returncode == 1
 
 
 def test_live(quick, ledger):

@@ -26,11 +26,14 @@ function seriesOf(roles, key, n) {
   return result;
 }
 
-function Plots({ telemetry, job }) {
+function Plots({ telemetry, job, ended }) {
   const n = Math.max(0, ...telemetry.roles.flatMap(r => Object.values(r.history || {}).map(([mean]) => mean.length)));
   const times = useMemo(() => Array.from({ length: n }, (_, i) => (telemetry.at - (n - 1 - i) * telemetry.interval) / 1e6), [telemetry]);
   const charts = useMemo(() => NUMBERS.map(([key, title, show, least]) => ({ key, title, show, least, series: seriesOf(telemetry.roles, key, n) })).filter(c => c.series.length), [telemetry]);
-  if (charts.length === 0) return html`<p class="empty">Nothing has been measured yet; the first figures are there after some seconds.</p>`;
+  if (charts.length === 0) {
+    return ended ? html`<p class="empty">Nothing of that range was kept: it ran for less, or before the master was started. <a href=${address(['job', job.job])}>What each executor used</a> is there.</p>`
+      : html`<p class="empty">Nothing has been measured yet; the first figures are there after some seconds.</p>`;
+  }
   return html`<div class="charts">${charts.map(c => html`<${Chart} key=${c.key} title=${c.title} times=${times} series=${c.series} show=${c.show} least=${c.least} binary=${c.show === bytes || c.show === rate} sync=${`job-${job.job}`} />`)}</div>`;
 }
 
@@ -81,8 +84,7 @@ function HeatMap({ telemetry, job, query }) {
 
 export function Metrics({ job, query }) {
   const range = query.range === '4h' ? '4h' : '10min', ended = isEnded(job.state);
-  const answer = useLive(ended ? null : `jobs/${job.job}/telemetry?history=${range}&noValues=true`, { on: () => false, every: 5000 });
-  if (ended) return html`<p class="empty">It has ended, and its figures were not kept; <a href=${address(['job', job.job])}>what each executor used</a> was.</p>`;
-  return html`<p class="buttons">${[['10min', '10 minutes'], ['4h', '4 hours']].map(([k, t]) => html`<button aria-pressed=${range === k} onClick=${() => setQuery({ range: k })}>${t}</button>`)}</p>
-    <${Loaded} answer=${answer}>${telemetry => html`<${Plots} key=${range} telemetry=${telemetry} job=${job} /><${HeatMap} telemetry=${telemetry} job=${job} query=${query} />`}<//>`;
+  const answer = useLive(`jobs/${job.job}/telemetry?history=${range}&noValues=true`, { on: () => false, every: ended ? 0 : 5000 });
+  return html`<p class="buttons">${[['10min', '10 minutes'], ['4h', '4 hours']].map(([k, t]) => html`<button aria-pressed=${range === k} onClick=${() => setQuery({ range: k })}>${t}</button>`)}${ended && html`<span class="dim">before the end of its latest attempt</span>`}</p>
+    <${Loaded} answer=${answer}>${telemetry => html`<${Plots} key=${range} telemetry=${telemetry} job=${job} ended=${ended} /><${HeatMap} telemetry=${telemetry} job=${job} query=${query} />`}<//>`;
 }

@@ -13,8 +13,8 @@ const COLUMNS = [
   { key: 'failed', title: 'Given up', right: true, cell: s => number(s.failed) },
   { key: 'acked', title: 'Acknowledged', right: true, cell: s => bytes(s.acked) },
   { key: 'records', title: 'Records', right: true, cell: s => number(s.records) },
-  { key: 'do', title: '', value: null, cell: s => !readOnly && html`<a class="button" href=${address(['submit'], { from: s.job, savepoint: s.name })}>Go on from it</a>
-      <${Action} label="Delete" danger title=${`Delete savepoint ${s.name}`} text="Jobs that have gone on from it keep what they have." run=${() => send('DELETE', `savepoint?${new URLSearchParams({ name: s.name })}`)} />` },
+  { key: 'do', title: '', value: null, cell: s => !readOnly && html`<span class="buttons"><a class="button" href=${address(['submit'], { from: s.job, savepoint: s.name })}>Go on from it</a>
+      <${Action} label="Delete" danger title=${`Delete savepoint ${s.name}`} text="Jobs that have gone on from it keep what they have." run=${() => send('DELETE', `savepoint?${new URLSearchParams({ name: s.name })}`)} /></span>` },
 ];
 const JOB = { key: 'job', title: 'Job', right: true, cell: s => html`<a href=${address(['job', s.job])} title=${shown(s.jobName)}>${s.job}</a>` };
 

@@ -85,7 +85,7 @@ class Client:
         return self._gateway.ask("GET", f"jobs/{int(job)}/config")
 
     def metrics(self, job: int, history: str | None = None, role: str | None = None) -> dict[str, Any]:
-        """Figures of its roles and executors, now; history: with their course over the last "10min" or "4h"."""
+        """Figures of its roles and executors, now; history: with their course over the last "10min" or "4h", also of a job that has ended, before its end."""
         return self._gateway.ask("GET", f"jobs/{int(job)}/telemetry", {"history": history, "role": role})
 
     def wait(self, job: int, timeout: float | None = None) -> int:

@@ -236,6 +236,11 @@ static void put_everything(struct store *s, uint32_t number) {
                 store_put_event(s, &(struct event_record){
                                            .job = number, .seq = i, .kind = "queued", .text = "waits" });
         store_put_secret(s, &(struct secret_record){ .job = number, .name = "key", .data = { "secret", 6 } });
+        store_put_series(s, &(struct series_record){
+                                    .job = number, .role = "worker", .at_real = 7, .points = { "old", 3 } });
+        store_put_series(s,
+                         &(struct series_record){
+                                 .job = number, .role = "worker", .at_real = 9, .points = { "new\0", 4 } });
 }
 
 static void test_round_trip(void **state) {
@@ -472,6 +477,17 @@ static void on_events(void *userdata, int error, const struct event_record *even
                               n ? (uint32_t)events[n - 1].seq : 0 };
 }
 
+static void on_series(void *userdata, int error, const struct series_record *series, size_t n) {
+        struct answer *a = userdata;
+
+        *a = (struct answer){ true, error, n, n ? (uint32_t)series[0].at_real : 0,
+                              n ? (uint32_t)series[0].points.size : 0 };
+        for (size_t i = 0; i < n; i++) {
+                assert_string_equal(series[i].role, "worker");
+                assert_memory_equal(series[i].points.data, "new", 4);
+        }
+}
+
 static void wait_for(struct fixture *f, struct answer *a) {
         while (!a->done)
                 assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
@@ -556,6 +572,8 @@ static void test_prune(void **state) {
             4, 10, 2);
         ASK(store_query_executors(f->store, 1, true, 0, on_executors, &a), 0, 0, 0);
         ASK(store_query_events(f->store, 1, 0, 0, on_events, &a), 0, 0, 0);
+        ASK(store_query_series(f->store, 1, on_series, &a), 0, 0, 0);
+        ASK(store_query_series(f->store, 2, on_series, &a), 1, 9, 4);
         ASK(store_query_executors(f->store, 2, true, 0, on_executors, &a), 3, 1, 1);
         ASK(store_query_executors(f->store, 8, true, 0, on_executors, &a), 3, 1, 1);
         reopen(f);
