@@ -227,13 +227,11 @@ static int serve_person(const struct options *o) {
                 return r;
         }
         r = serve_new(event, fd, &options, &s);
-        if (r >= 0 && o->stdio)
-                r = stdio_new(event, fd, &carrier);
         if (r < 0)
-                return log_error_errno(r, "Cannot serve%s",
-                                       o->stdio && r == -EPERM
-                                               ? ": standard input and output have to be pipes or sockets"
-                                               : "");
+                return log_error_errno(r, "Cannot serve");
+        r = o->stdio ? stdio_new(event, fd, &carrier) : 0;
+        if (r < 0)
+                return log_error_errno(r, "Standard input and output have to be pipes or sockets");
         if (o->browse)
                 print_address(options.port, token);
         (void)sd_notify(false, "READY=1");

@@ -132,6 +132,14 @@ static const struct json_member node[] = {
         MEMBER("executors", "a(usuusut)", .parts = &executors),
 };
 #undef MEMBER
+static const struct json_member event[] = {
+        { "sequence", "t", .at = 1 },
+        { "time", "t", .at = 2 },
+        { "kind", "s", .at = 3 },
+        { "text", "s", .at = 4 },
+};
+const struct json_shape json_node_event = { "node events", "(ttss)", event, ELEMENTSOF(event) };
+
 const struct json_shape json_node = { "node show", "a{sv}", node, ELEMENTSOF(node), .open = true };
 
 /* ---- tokens ---- */

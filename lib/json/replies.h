@@ -31,9 +31,10 @@ extern const struct json_shape json_waiting; /* ListQueue, a row */
 extern const struct json_shape json_pool;    /* ListPools, a row */
 
 /* hosts.c */
-extern const struct json_shape json_node_row; /* ListNodes, a row */
-extern const struct json_shape json_node;     /* Describe, of a node */
-extern const struct json_shape json_token;    /* ListTokens, a row */
+extern const struct json_shape json_node_row;   /* ListNodes, a row */
+extern const struct json_shape json_node_event; /* Node.ListEvents, a row */
+extern const struct json_shape json_node;       /* Describe, of a node */
+extern const struct json_shape json_token;      /* ListTokens, a row */
 
 /* lists.c */
 extern const struct json_shape json_task;      /* ListTasks, a row */

@@ -6,6 +6,8 @@
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/caller/authorize.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/host-event.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/fleet/liveness.h"
@@ -34,8 +36,7 @@ static int declare_dead(sd_bus_message *call, uint32_t uid, void *userdata, sd_b
         r = sd_bus_message_new_method_return(call, &reply);
         if (r < 0)
                 return r;
-        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
-                 "Node %s is declared dead by uid %u", node->name, uid);
+        host_event(m, node, LOG_NOTICE, "dead", "is declared dead by uid %u", uid);
         liveness_lost(m, node, true);
         manager_schedule(m);
         return manager_reply_later(m, reply);
@@ -43,6 +44,37 @@ static int declare_dead(sd_bus_message *call, uint32_t uid, void *userdata, sd_b
 
 static int on_declare_dead(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         return api_with_permission(userdata, call, OWNER_NONE, ACTION_MANAGE_NODES, declare_dead, error);
+}
+
+static void on_events(void *userdata, int error, const struct node_event_record *list, size_t n) {
+        sd_bus_message *call = userdata, *reply = NULL;
+        int r = error < 0 ? error : reply_list_new(call, "ttss", &reply);
+
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = sd_bus_message_append(reply, "(ttss)", list[i].seq, list[i].time_real, list[i].kind,
+                                          list[i].text);
+        reply_list_answer(call, reply, r);
+}
+
+static int list_events(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_at(m, sd_bus_message_get_path(call));
+        uint64_t after;
+        int r;
+
+        if (!node)
+                return sd_bus_error_set(error, ERROR_NO_SUCH_NODE, "The node is not there any more");
+        r = sd_bus_message_read_basic(call, 't', &after);
+        if (r < 0)
+                return r;
+        r = store_query_node_events(m->store, node->name, after, on_events, sd_bus_message_ref(call));
+        if (r < 0)
+                sd_bus_message_unref(call);
+        return r;
+}
+
+static int on_list_events(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, list_events, error);
 }
 
 static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -127,6 +159,7 @@ const sd_bus_vtable api_node_vtable[] = {
         SD_BUS_METHOD("SetMaintenance", "tts", "", api_on_node_set_maintenance, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("CancelMaintenance", "t", "", api_on_node_cancel_maintenance,
                       SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("ListEvents", "t", "a(ttss)", on_list_events, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Describe", "", "a{sv}", api_on_node_describe, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/try.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
@@ -282,18 +283,13 @@ static int read_wish(sd_bus_message *call, const struct job *j, struct wish *ret
 static int make_telemetry(sd_bus_message *call, struct manager *m, struct job *j, const struct wish *w,
                           const struct history *h, sd_bus_message **ret) {
         uint64_t at = h->n_kept > 0 ? h->kept[0].at_real : now_real();
-        int r = sd_bus_message_new_method_return(call, ret);
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(*ret, 'a', "{sv}");
-        if (r >= 0)
-                r = sd_bus_message_append(*ret, "{sv}{sv}", "at", "t", at, "interval", "t",
-                                          w->has_range < 0 ? (uint64_t)0 : series_interval(w->range));
-        if (r >= 0)
-                r = append_roles(*ret, m, j, w, h);
-        if (r >= 0 && !w->no_executors)
-                r = append_executors(*ret, m, j, w);
-        return r;
+        TRY(sd_bus_message_new_method_return(call, ret));
+        TRY(sd_bus_message_open_container(*ret, 'a', "{sv}"));
+        TRY(sd_bus_message_append(*ret, "{sv}{sv}", "at", "t", at, "interval", "t",
+                                  w->has_range < 0 ? (uint64_t)0 : series_interval(w->range)));
+        TRY(append_roles(*ret, m, j, w, h));
+        return w->no_executors ? 0 : append_executors(*ret, m, j, w);
 }
 
 /* Of a job that has ended. */

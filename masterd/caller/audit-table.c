@@ -87,6 +87,7 @@ const struct audit_rule audit_rules[] = {
         { "Node", "SetMaintenance", AUDIT_CHANGES, "from to reason" },
         { "Node", "CancelMaintenance", AUDIT_CHANGES, "from" },
         { "Node", "Describe", AUDIT_READS, NULL },
+        { "Node", "ListEvents", AUDIT_READS, NULL },
         {},
 };
 

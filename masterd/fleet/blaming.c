@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/format.h"
 #include "lib/base/log.h"
+#include "masterd/core/host-event.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/fleet/fleet-parts.h"
@@ -121,8 +122,7 @@ static uint64_t review(struct manager *m, struct node *node, uint64_t now) {
 
         if (blame_probe(b, now)) {
                 record(m, node);
-                log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
-                         "Node %s is let in again with one executor, as a probe", node->name);
+                host_event(m, node, LOG_NOTICE, "probe", "is let in again with one executor, as a probe");
                 (void)hosts_release(m, node, HOLD_QUARANTINE,
                                     "its quarantine is over; one executor is tried");
                 (void)placement_node_changed(m, node);
@@ -217,9 +217,9 @@ static void quarantine(struct manager *m, struct node *node, struct executor *e,
         struct blame *b = node->blame;
 
         if (!may_quarantine(m, node)) {
-                log_full(LOG_WARNING, 0, &(struct log_fields){ .node = node->name },
-                         "Node %s has failed too much (%s), but too many hosts are out already", node->name,
-                         blame_text(b, text));
+                host_event(m, node, LOG_WARNING, "blamed",
+                           "has failed too much (%s), but too many hosts are out already",
+                           blame_text(b, text));
                 return;
         }
         blame_quarantine(&m->conf.blame, b, now_real());

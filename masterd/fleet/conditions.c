@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "masterd/core/host-event.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
@@ -52,8 +53,8 @@ static void tell(struct manager *m, struct node *node, const struct host_conditi
         snprintf(text, sizeof(text), "%s %s: %s", condition_kind_to_string(c->kind), c->subject,
                  c->severity == CONDITION_FINE ? "fine again" : c->text);
         if (node_may_log(node, now_boot()))
-                log_full(now >= CONDITION_WARN && now > old ? LOG_WARNING : LOG_NOTICE, 0,
-                         &(struct log_fields){ .node = node->name }, "Node %s: %s", node->name, text);
+                host_event(m, node, now >= CONDITION_WARN && now > old ? LOG_WARNING : LOG_NOTICE,
+                           "condition", "says %s", text);
         if (now >= CONDITION_WARN && now > old) {
                 tell_jobs(m, node, c);
                 hooks_notify(m, "host-condition", node, NULL, text);

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/base/utf8.h"
+#include "masterd/core/host-event.h"
 #include "masterd/core/manager.h"
 #include "masterd/node/gpus.h"
 #include "masterd/queue/placement.h"
@@ -96,8 +97,8 @@ int gpus_off_add(struct manager *m, struct node *node, const char *uuid, uint32_
         r.reason = node->gpus_off->prev->reason; /* as much of it as is kept */
         store_put_gpu_off(m->store, &r);
         manager_touch(m);
-        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
-                 "GPU %s of node %s is taken out of use by uid %u", uuid, node->name, uid);
+        host_event(m, node, LOG_NOTICE, "gpu-off", "has GPU %s taken out of use by uid %u%s%s", uuid, uid,
+                   *r.reason ? ": " : "", r.reason);
         gpus_off_apply(m, node);
         return 0;
 }
@@ -107,8 +108,7 @@ bool gpus_off_remove(struct manager *m, struct node *node, const char *uuid, uin
 
         if (!g)
                 return false;
-        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
-                 "GPU %s of node %s is in use again, by uid %u", uuid, node->name, uid);
+        host_event(m, node, LOG_NOTICE, "gpu-on", "has GPU %s in use again, by uid %u", uuid, uid);
         store_delete_gpu_off(m->store, &(struct gpu_off_record){ .node = node->name, .uuid = g->uuid });
         manager_touch(m);
         off_free(node, g);

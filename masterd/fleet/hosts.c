@@ -10,7 +10,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/base/utf8.h"
+#include "masterd/core/host-event.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
@@ -67,8 +69,7 @@ static void run_settle(struct manager *m, void *data) {
         if (!node || !node_left(node))
                 return;
         if (!node->left_told && node_drained(node)) {
-                log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s is drained",
-                         node->name);
+                host_event(m, node, LOG_NOTICE, "drained", "is drained");
                 feeding_leave(m, node);
                 notice_node_changed(m, node);
                 hooks_notify(m, "host-drained", node, NULL, holds_text(node->holds, text, sizeof(text)));
@@ -136,8 +137,8 @@ int hosts_hold(struct manager *m, struct node *node, enum hold_cause cause, cons
         node->left_told = false;
         (void)holds_text(node->holds, text, sizeof(text));
         if (node_may_log(node, now_boot()))
-                log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s %s (%s)",
-                         node->name, h->drain ? "drains" : "takes nothing new", text);
+                host_event(m, node, LOG_NOTICE, h->drain ? "drains" : "held", "%s (%s)",
+                           h->drain ? "drains" : "takes nothing new", text);
         changed(m, node);
         hooks_notify(m, h->drain ? "host-drains" : "host-held", node, NULL, text);
         hosts_review(m, node);
@@ -180,9 +181,9 @@ bool hosts_release(struct manager *m, struct node *node, enum hold_cause cause, 
         hold_clear(node->holds + cause);
         (void)holds_text(node->holds, text, sizeof(text));
         if (node_may_log(node, now_boot()))
-                log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s is %s: %s%s%s%s",
-                         node->name, *text ? "still held" : "in use again", why, *text ? " (" : "", text,
-                         *text ? ")" : "");
+                host_event(m, node, LOG_NOTICE, "released", "is %s: %s%s%s%s",
+                           *text ? "still held" : "in use again", why, *text ? " (" : "", text,
+                           *text ? ")" : "");
         changed(m, node);
         if (!*text)
                 hooks_notify(m, "host-back", node, NULL, why);
@@ -432,13 +433,10 @@ static int load_avoided(void *userdata, const struct avoid_record *r) {
 }
 
 int hosts_load_nodes(struct manager *m) {
-        int r = store_load_holds(m->store, load_hold, m);
-
-        if (r >= 0)
-                r = store_load_labels(m->store, load_label, m);
-        if (r >= 0)
-                r = maintenance_load(m);
-        return r;
+        TRY(store_load_holds(m->store, load_hold, m));
+        TRY(store_load_labels(m->store, load_label, m));
+        TRY(host_events_load(m));
+        return maintenance_load(m);
 }
 
 int hosts_load_jobs(struct manager *m) {

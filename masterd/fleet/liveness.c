@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/format.h"
 #include "lib/base/log.h"
+#include "masterd/core/host-event.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
@@ -67,9 +68,9 @@ static void change(struct manager *m, struct node *node, enum node_event event) 
                 tell_jobs(m, node, "host-heard", text);
         }
         if (node_may_log(node, now_boot()))
-                log_full(next == NODE_LOST || next == NODE_SUSPECT ? LOG_WARNING : LOG_NOTICE, 0,
-                         &(struct log_fields){ .node = node->name }, "Node %s is %s (was %s)", node->name,
-                         node_state_to_string(next), node_state_to_string(node->state));
+                host_event(m, node, next == NODE_LOST || next == NODE_SUSPECT ? LOG_WARNING : LOG_NOTICE,
+                           "state", "is %s (was %s)", node_state_to_string(next),
+                           node_state_to_string(node->state));
         node->state = next;
         record_node(m, node);
         placement_node_changed(m, node);

@@ -95,6 +95,7 @@ struct node {
         struct executor *executors; /* that hold resources here */
         uint32_t n_executors;
         struct node_hold holds[_HOLD_MAX];
+        uint64_t n_events;   /* number of the latest (masterd/core/host-event.h) */
         struct blame *blame; /* NULL: nothing was ever held against it */
         char **labels; /* NULL-ended KEY=VALUE, by key: what the agent says, with people's over it; or NULL */
         char **set_labels;   /* people's alone, the same */

@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "masterd/core/host-event.h"
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
@@ -69,10 +70,10 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                 return r;
         notice_node_changed(m, node);
         if (node_may_log(node, now_boot()))
-                log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
-                         "Node %s registered (%s, %u CPUs, %zu units, %zu endings%s)", node->name,
-                         was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus,
-                         g->n_units, g->n_exits, rebooted ? ", new boot" : "");
+                host_event(m, node, LOG_NOTICE, "registered",
+                           "registered (%s, %u CPUs, %zu units, %zu endings%s)",
+                           was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus,
+                           g->n_units, g->n_exits, rebooted ? ", new boot" : "");
         TELL(m, node_registered, m, node, g);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */

@@ -25,6 +25,7 @@ enum item_kind {
         ITEM_QUERY_EXECUTORS,
         ITEM_QUERY_EVENTS,
         ITEM_QUERY_SERIES,
+        ITEM_QUERY_NODE_EVENTS,
         ITEM_QUERY_ELEMENTS,
         ITEM_QUERY_USAGE,
         ITEM_QUERY_FILES,
@@ -51,6 +52,7 @@ struct query {
                 store_executors_t executors;
                 store_events_t events;
                 store_series_t series;
+                store_node_events_t node_events;
                 store_elements_t elements;
                 store_usage_t usage;
                 store_files_t files;

@@ -15,6 +15,7 @@ struct load {
                 store_load_element_t element;
                 store_load_usage_t usage;
                 store_load_node_t node;
+                store_load_node_event_t node_event;
                 store_load_hold_t hold;
                 store_load_label_t label;
                 store_load_window_t window;
@@ -90,6 +91,7 @@ DEFINE_ROW(executor)
 DEFINE_ROW(element)
 DEFINE_ROW(usage)
 DEFINE_ROW(node)
+DEFINE_ROW(node_event)
 DEFINE_ROW(hold)
 DEFINE_ROW(label)
 DEFINE_ROW(window)
@@ -255,6 +257,11 @@ int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata
                     " joined_from, joined_by, taken_over, port_first, port_last, gpus"
                     " FROM node ORDER BY name",
                     &(struct load){ row_node, { .node = callback }, userdata });
+}
+
+int store_load_last_node_events(struct store *s, store_load_node_event_t callback, void *userdata) {
+        return load(s, "SELECT node, max(seq), time, kind, text FROM node_event GROUP BY node",
+                    &(struct load){ row_node_event, { .node_event = callback }, userdata });
 }
 
 int store_load_holds(struct store *s, store_load_hold_t callback, void *userdata) {

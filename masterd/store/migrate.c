@@ -206,9 +206,11 @@ const char *const store_steps[] = {
         "NULL,"
         " at INTEGER NOT NULL, PRIMARY KEY(user, key)) STRICT, WITHOUT ROWID;",
 
-        /* 10: how jobs did that have ended. */
+        /* 10: how jobs did that have ended; what happened to hosts. */
         "CREATE TABLE series(job INTEGER NOT NULL, role TEXT NOT NULL, at INTEGER NOT NULL, points BLOB NOT NULL,"
-        " PRIMARY KEY(job, role)) STRICT;",
+        " PRIMARY KEY(job, role)) STRICT;"
+        "CREATE TABLE node_event(node TEXT NOT NULL, seq INTEGER NOT NULL, time INTEGER NOT NULL, kind TEXT NOT NULL,"
+        " text TEXT NOT NULL, PRIMARY KEY(node, seq)) STRICT, WITHOUT ROWID;",
         NULL,
 };
 

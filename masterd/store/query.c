@@ -28,6 +28,7 @@ static const size_t record_sizes[] = {
         [ITEM_QUERY_EXECUTORS] = sizeof(struct executor_record),
         [ITEM_QUERY_EVENTS] = sizeof(struct event_record),
         [ITEM_QUERY_SERIES] = sizeof(struct series_record),
+        [ITEM_QUERY_NODE_EVENTS] = sizeof(struct node_event_record),
         [ITEM_QUERY_ELEMENTS] = sizeof(struct element_record),
         [ITEM_QUERY_USAGE] = sizeof(struct usage_record),
         [ITEM_QUERY_FILES] = sizeof(struct data_file_record),
@@ -42,6 +43,7 @@ static const struct field *const record_fields[] = {
         [ITEM_QUERY_EXECUTORS] = executor_fields,
         [ITEM_QUERY_EVENTS] = event_fields,
         [ITEM_QUERY_SERIES] = series_fields,
+        [ITEM_QUERY_NODE_EVENTS] = node_event_fields,
         [ITEM_QUERY_ELEMENTS] = element_fields,
         [ITEM_QUERY_USAGE] = usage_fields,
         [ITEM_QUERY_FILES] = data_file_fields,
@@ -177,6 +179,9 @@ static void answer(struct item *i) {
                 break;
         case ITEM_QUERY_SERIES:
                 q->callback.series(i->userdata, i->error, q->rows, q->n);
+                break;
+        case ITEM_QUERY_NODE_EVENTS:
+                q->callback.node_events(i->userdata, i->error, q->rows, q->n);
                 break;
         case ITEM_QUERY_ELEMENTS:
                 q->callback.elements(i->userdata, i->error, q->rows, q->n);
@@ -481,6 +486,25 @@ int store_query_savepoint(struct store *s, const char *name, store_savepoints_t 
                            .callback.savepoints = callback,
                    },
                    userdata);
+}
+
+int store_query_node_events(struct store *s, const char *node, uint64_t after, store_node_events_t callback,
+                            void *userdata) {
+        char *text = strdup(node);
+
+        if (!text)
+                return -ENOMEM;
+        return ask(
+                s, ITEM_QUERY_NODE_EVENTS,
+                &(struct query){
+                        .sql = "SELECT node, seq, time, kind, text FROM node_event WHERE seq > ?1 AND node = ?2"
+                               " ORDER BY seq",
+                        .parameters = { after > INT64_MAX ? INT64_MAX : (int64_t)after },
+                        .n_parameters = 1,
+                        .text = text,
+                        .callback.node_events = callback,
+                },
+                userdata);
 }
 
 int store_query_data_state(struct store *s, uint32_t job, store_data_states_t callback, void *userdata) {

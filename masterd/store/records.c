@@ -300,6 +300,12 @@ const struct field share_fields[] = {
         {},
 };
 
+const struct field node_event_fields[] = {
+        F(TEXT, node_event_record, node),     F(U64, node_event_record, seq),
+        F(U64, node_event_record, time_real), F(TEXT, node_event_record, kind),
+        F(TEXT, node_event_record, text),     {},
+};
+
 const struct field series_fields[] = {
         F(U32, series_record, job),
         F(TEXT, series_record, role),
@@ -558,6 +564,12 @@ const struct op_definition op_definitions[_OP_MAX] = {
                            share_fields,
                            { "INSERT OR REPLACE INTO share(pool, user, usage, at) VALUES (?1, ?2, ?3, "
                              "?4)" } },
+        [OP_PUT_NODE_EVENT] = { sizeof(struct node_event_record),
+                                node_event_fields,
+                                { "INSERT OR REPLACE INTO node_event(node, seq, time, kind, text)"
+                                  " VALUES (?1, ?2, ?3, ?4, ?5)",
+                                  "DELETE FROM node_event WHERE node = ?1 AND seq <= ?2 - 1000" } }, /* STORE_NODE_EVENTS
+                                                                                                      */
         [OP_PUT_SERIES] = { sizeof(struct series_record),
                             series_fields,
                             { "INSERT OR REPLACE INTO series(job, role, at, points)"
@@ -623,7 +635,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                              { "DELETE FROM node WHERE name = ?1", "DELETE FROM node_hold WHERE node = ?1",
                                "DELETE FROM node_label WHERE node = ?1",
                                "DELETE FROM node_window WHERE node = ?1", "DELETE FROM stuck WHERE node = ?1",
-                               "DELETE FROM gpu_off WHERE node = ?1", "DELETE FROM blame WHERE node = ?1" } },
+                               "DELETE FROM gpu_off WHERE node = ?1", "DELETE FROM blame WHERE node = ?1",
+                               "DELETE FROM node_event WHERE node = ?1" } },
         [OP_DELETE_TOKEN] = { sizeof(struct key_row), key_id_fields, { "DELETE FROM token WHERE id = ?1" } },
         [OP_PRUNE] = { sizeof(struct prune_row),
                        prune_fields,

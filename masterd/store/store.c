@@ -314,6 +314,10 @@ void store_put_hold(struct store *s, const struct hold_record *r) {
         put(s, OP_PUT_HOLD, r);
 }
 
+void store_put_node_event(struct store *s, const struct node_event_record *r) {
+        put(s, OP_PUT_NODE_EVENT, r);
+}
+
 void store_put_label(struct store *s, const struct label_record *r) {
         put(s, OP_PUT_LABEL, r);
 }

@@ -167,6 +167,15 @@ struct node_record {
         const char *gpus; /* uuids, space-separated, in the order of the inventory */
 };
 
+/* What happened to a host. */
+#define STORE_NODE_EVENTS 1000u /* of one that are kept */
+struct node_event_record {
+        const char *node;
+        uint64_t seq; /* counts up from 1; the caller counts */
+        uint64_t time_real;
+        const char *kind, *text;
+};
+
 /* Why a host takes nothing new; masterd/node/hold.h says what the fields mean. */
 struct hold_record {
         const char *node;
@@ -452,6 +461,7 @@ typedef int (*store_load_element_t)(void *userdata, const struct element_record 
 typedef int (*store_load_usage_t)(void *userdata, const struct usage_record *r);
 typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
 typedef int (*store_load_hold_t)(void *userdata, const struct hold_record *r);
+typedef int (*store_load_node_event_t)(void *userdata, const struct node_event_record *r);
 typedef int (*store_load_label_t)(void *userdata, const struct label_record *r);
 typedef int (*store_load_window_t)(void *userdata, const struct window_record *r);
 typedef int (*store_load_gpu_off_t)(void *userdata, const struct gpu_off_record *r);
@@ -502,6 +512,8 @@ int store_load_cuts(struct store *s, store_load_cut_t callback, void *userdata);
 int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata);
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata);
 int store_load_holds(struct store *s, store_load_hold_t callback, void *userdata);
+/* The latest of each host. */
+int store_load_last_node_events(struct store *s, store_load_node_event_t callback, void *userdata);
 int store_load_labels(struct store *s, store_load_label_t callback, void *userdata);
 int store_load_windows(struct store *s, store_load_window_t callback, void *userdata);
 int store_load_gpus_off(struct store *s, store_load_gpu_off_t callback, void *userdata);
@@ -533,14 +545,15 @@ uint64_t store_next_savepoint(struct store *s);
  * remembered and reported by store_commit(). */
 void store_put_job(struct store *s, const struct job_record *r); /* key: number */
 void store_put_executor(struct store *s,
-                        const struct executor_record *r);                /* key: job, role, index, attempt */
-void store_put_event(struct store *s, const struct event_record *r);     /* key: job, seq */
-void store_put_usage(struct store *s, const struct usage_record *r);     /* key: day, job, role (job not 0) */
-void store_put_node(struct store *s, const struct node_record *r);       /* key: name */
-void store_put_hold(struct store *s, const struct hold_record *r);       /* key: node, cause */
-void store_put_label(struct store *s, const struct label_record *r);     /* key: node, key */
-void store_put_window(struct store *s, const struct window_record *r);   /* key: node, from */
-void store_put_gpu_off(struct store *s, const struct gpu_off_record *r); /* key: node, uuid */
+                        const struct executor_record *r);            /* key: job, role, index, attempt */
+void store_put_event(struct store *s, const struct event_record *r); /* key: job, seq */
+void store_put_usage(struct store *s, const struct usage_record *r); /* key: day, job, role (job not 0) */
+void store_put_node(struct store *s, const struct node_record *r);   /* key: name */
+void store_put_hold(struct store *s, const struct hold_record *r);   /* key: node, cause */
+void store_put_node_event(struct store *s, const struct node_event_record *r); /* key: node, seq */
+void store_put_label(struct store *s, const struct label_record *r);           /* key: node, key */
+void store_put_window(struct store *s, const struct window_record *r);         /* key: node, from */
+void store_put_gpu_off(struct store *s, const struct gpu_off_record *r);       /* key: node, uuid */
 void store_put_stuck(struct store *s,
                      const struct stuck_record *r); /* key: node, job, role, index, attempt */
 void store_put_avoid(struct store *s, const struct avoid_record *r);        /* key: job, node */
@@ -686,6 +699,12 @@ int store_query_executors(struct store *s, uint32_t job, bool all_attempts, uint
 /* Events behind number after, at most limit (0: 10,000). */
 int store_query_events(struct store *s, uint32_t job, uint64_t after, uint32_t limit, store_events_t callback,
                        void *userdata);
+
+typedef void (*store_node_events_t)(void *userdata, int error, const struct node_event_record *events,
+                                    size_t n);
+/* Events of a host behind number after, in order. */
+int store_query_node_events(struct store *s, const char *node, uint64_t after, store_node_events_t callback,
+                            void *userdata);
 
 typedef void (*store_series_t)(void *userdata, int error, const struct series_record *series, size_t n);
 /* What is kept of a job's roles. */

@@ -54,6 +54,7 @@ enum op_kind {
         OP_PUT_EVENT,
         OP_PUT_USAGE,
         OP_PUT_NODE,
+        OP_PUT_NODE_EVENT,
         OP_PUT_HOLD,
         OP_PUT_LABEL,
         OP_PUT_WINDOW,
@@ -111,11 +112,11 @@ extern const struct op_definition op_definitions[_OP_MAX];
 
 /* As the columns of the loads; body_fields are those of the struct behind job_record's body. */
 extern const struct field job_fields[], kept_task_fields[], body_fields[], executor_fields[], event_fields[],
-        element_fields[], usage_fields[], node_fields[], hold_fields[], label_fields[], window_fields[],
-        gpu_off_fields[], stuck_fields[], avoid_fields[], verdict_fields[], token_fields[], revoked_fields[],
-        secret_fields[], data_file_fields[], data_source_fields[], data_block_fields[], data_task_fields[],
-        data_state_fields[], savepoint_fields[], scope_fields[], blame_fields[], share_fields[],
-        submit_key_fields[], series_fields[], change_fields[], cut_fields[];
+        element_fields[], usage_fields[], node_fields[], node_event_fields[], hold_fields[], label_fields[],
+        window_fields[], gpu_off_fields[], stuck_fields[], avoid_fields[], verdict_fields[], token_fields[],
+        revoked_fields[], secret_fields[], data_file_fields[], data_source_fields[], data_block_fields[],
+        data_task_fields[], data_state_fields[], savepoint_fields[], scope_fields[], blame_fields[],
+        share_fields[], submit_key_fields[], series_fields[], change_fields[], cut_fields[];
 
 /* What columns of state hold (states.c). */
 extern const struct codec_field job_state_codec[], scope_state_codec[], blame_state_codec[];

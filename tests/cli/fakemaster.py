@@ -144,7 +144,7 @@ class FakeMaster:
         self.jobs, self.calls, self.waiting = {}, [], []
         self.bundles = {}
         self.nodes = []
-        self.queue, self.pools, self.usage, self.described = [], [], [], {}
+        self.queue, self.pools, self.usage, self.described, self.node_events = [], [], [], {}, []
         self.job_defaults = []
         self.tokens = []  # rows of ListTokens
         self.savepoints = []  # (row of ListSavepoints, manifest)
@@ -410,6 +410,8 @@ class FakeMaster:
         return "a(suusssutta{sv})", (rows,)
 
     def do_ListEvents(self, job, after):
+        if job is self:  # a node's
+            return "a(ttss)", ([e for e in self.node_events if e[0] > after],)
         return "a(ttssus)", ([e for e in job.events if e[0] > after],)
 
     def do_SuspendAs(self, job, mode):

@@ -52,7 +52,7 @@ def test_jobs_roles_nodes(master, complete):
     assert complete("primusctl", "kill", "") == ["2"]
     assert complete("primusctl", "logs", "2", "") == ["ps", "worker"]
     assert complete("primusctl", "node", "remove", "") == ["n1", "n2"]
-    assert complete("primusctl", "node", "") == ["show", "cordon", "uncordon", "drain", "disable", "enable", "label", "maintenance", "declare-dead",
+    assert complete("primusctl", "node", "") == ["show", "events", "cordon", "uncordon", "drain", "disable", "enable", "label", "maintenance", "declare-dead",
                                                  "remove"]
     assert complete("primusctl", "node", "drain", "n1", "") == ["n1", "n2"]
     assert complete("primusctl", "replace", "2", "") == ["n1", "n2"]

@@ -465,6 +465,12 @@ def test_nodes(master, ctl):
     assert "silent; limits are not enforced" in r.stdout and "1min 30s ago" in r.stdout
     rows = json.loads(ctl("nodes", "--json").stdout)
     assert rows[0]["cpusFree"] == 1.5 and rows[2]["state"] == "LOST"
+    r = ctl("node", "events", "n2")
+    assert (r.returncode, r.stdout) == (0, "") and "Nothing has happened to n2 yet" in r.stderr
+    master.node_events = [(7, 1_700_000_000_000_000, "held", "takes nothing new (uid 0: \x1b[31mslow)"), (8, 1_700_000_060_000_000, "state", "is LOST (was READY)")]
+    r = ctl("node", "events", "n2")
+    assert [line[21:] for line in r.stdout.splitlines()] == ["takes nothing new (root: ?[31mslow)", "is LOST (was READY)"]
+    assert json.loads(ctl("node", "events", "n2", "--json").stdout)[1] == {"sequence": 8, "time": 1_700_000_060_000_000, "kind": "state", "text": "is LOST (was READY)"}
     assert ctl("node", "remove", "n2").returncode == 0
     r = ctl("node", "declare-dead", "n9")
     assert r.returncode == 1 and r.stderr.count("\n") == 1

@@ -12,7 +12,7 @@ MASTER = "org.primus.Master1"
 # manage-sessions, that of Manager and Node is for manage-nodes.
 OPEN = {"Manager": {"Submit", "TrySubmit", "ListJobs", "GetJob", "GetElement", "Usage", "ListTelemetry", "ListQueue", "ListPools", "GetJobDefaults", "ListNodes", "Changes", "PutBundle",
                     "ListSavepoints"},
-        "Job": set(), "Node": {"Describe"}}
+        "Job": set(), "Node": {"Describe", "ListEvents"}}
 CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},
           "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "KillWith", "Delete", "Succeed", "Why", "Requeue", "Suspend", "Resume",
                   "SuspendAs", "OpenArtifacts", "ListTasks", "RetryTask", "SkipTask", "SteerSource", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",

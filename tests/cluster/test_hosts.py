@@ -55,6 +55,32 @@ def places(hosts, job):
     return {e["index"]: e["node"] for e in hosts.status(job)["executors"]}
 
 
+def test_what_has_happened_is_kept(hosts):
+    """Who held a host and why, and that it came and went; over kills of the master; for everybody to see."""
+    def events(user="eve"):
+        return hosts.primusctl_json("node", "events", "n2", user=user)
+    before = events()
+    assert any(e["kind"] == "registered" for e in before) and [e["sequence"] for e in before] == sorted(e["sequence"] for e in before)
+    ctl(hosts, "node", "cordon", "n2", "--reason=a <b>disk</b> is slow")
+    ctl(hosts, "node", "uncordon", "n2")
+    hosts.kill9("n1", "primus-masterd")
+    hosts.wait_nodes()
+    hosts.kill9("n2", "primus-agentd")
+    hosts.wait_nodes()
+    ctl(hosts, "node", "cordon", "n2", "--reason=once more")
+    ctl(hosts, "node", "uncordon", "n2")
+    new = events()[len(before):]
+    numbers = [e["sequence"] for e in new]
+    assert numbers == list(range(before[-1]["sequence"] + 1, before[-1]["sequence"] + 1 + len(new)))
+    said = [(e["kind"], e["text"]) for e in new]
+    held = [text for kind, text in said if kind == "held"]
+    assert len(held) == 2 and "a <b>disk</b> is slow" in held[0] and "once more" in held[1], said
+    assert [kind for kind, _ in said].count("released") == 2 and ("registered" in [kind for kind, _ in said]), said
+    text = hosts.primusctl("node", "events", "n2", user="ml")
+    assert "takes nothing new" in text and len(text.splitlines()) == len(before) + len(new)
+    assert "n9" in refused(hosts, "node", "events", "n9", user="ml")
+
+
 def test_cordon(hosts, ledger):
     """What runs there goes on; what comes goes elsewhere."""
     job = hosts.submit(gang(ledger, 3))

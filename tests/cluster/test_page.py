@@ -183,6 +183,7 @@ def test_labels_and_windows_of_a_host(cluster, browse):
     try:
         b = browse()
         b.open("#/host/n3")
+        b.wait("registered (")
         b.press("Labels")
         b.fill("dialog[open] input", "rack=b7 zone=x")
         b.press("Labels", within="dialog[open]")

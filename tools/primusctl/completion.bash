@@ -186,7 +186,7 @@ _primusctl() {
                 ;;
         node)
                 case ${#args[@]}:${args[0]} in
-                0:*) __primusctl_reply 'show cordon uncordon drain disable enable label maintenance declare-dead remove' ;;
+                0:*) __primusctl_reply 'show events cordon uncordon drain disable enable label maintenance declare-dead remove' ;;
                 2:maintenance) __primusctl_reply cancel ;;
                 1:* | *:cordon | *:uncordon | *:drain) __primusctl_reply "$(__primusctl_nodes)" ;;
                 esac

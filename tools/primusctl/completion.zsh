@@ -175,7 +175,7 @@ _primusctl() {
                 ;;
         node)
                 case ${#args}:${args[1]} in
-                0:*) __primusctl_offer action show cordon uncordon drain disable enable label maintenance declare-dead remove ;;
+                0:*) __primusctl_offer action show events cordon uncordon drain disable enable label maintenance declare-dead remove ;;
                 2:maintenance) __primusctl_offer action cancel ;;
                 1:* | *:cordon | *:uncordon | *:drain) __primusctl_offer node $(__primusctl_named nodes) ;;
                 esac

@@ -14,6 +14,7 @@
 #include "lib/json/replies.h"
 #include "tools/primusctl/cli/text.h"
 #include "tools/primusctl/view/table.h"
+#include "tools/primusctl/view/users.h"
 
 static int describe(struct cli *c, const char *node, json_t **ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
@@ -255,6 +256,38 @@ int node_show(struct cli *c, const char *node) {
         }
         putchar('\n');
         return print_executors(c, json_object_get(all, "executors"));
+}
+
+int node_events(struct cli *c, const char *node) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(json_decref_p) json_t *rows = NULL;
+        json_t *row;
+        size_t i;
+        int r = node_call_new(c, node, "ListEvents", &m);
+
+        if (!r && sd_bus_message_append(m, "t", UINT64_C(0)) < 0)
+                r = cli_oom(c);
+        if (!r)
+                r = node_call(c, node, m, &reply);
+        if (r)
+                return r;
+        r = json_read_list(reply, &json_node_event, !c->json, &rows);
+        if (r < 0)
+                return r == -ENOMEM ? cli_oom(c) : cli_bad_reply(c, r);
+        if (c->json)
+                return cli_print_json(c, TAKE_PTR(rows));
+        json_array_foreach (rows, i, row) {
+                _cleanup_free_ char *text = users_named(json_get_text(row, "text"), user_lookup_here);
+                char when[32];
+                if (!text)
+                        return cli_oom(c);
+                text_clean(text);
+                printf("%s%s%s  %s\n", c->color ? color_sequence(COLOR_DIM) : "",
+                       local_time(json_get_number(row, "time"), when), c->color ? COLOR_RESET : "", text);
+        }
+        if (i == 0)
+                fprintf(stderr, "Nothing has happened to %s yet\n", node);
+        return CLI_OK;
 }
 
 int node_show_windows(struct cli *c, const char *node) {

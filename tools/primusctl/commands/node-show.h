@@ -10,6 +10,8 @@ int node_call(struct cli *c, const char *node, sd_bus_message *m, sd_bus_message
 
 /* Everything about it, and what runs there. */
 int node_show(struct cli *c, const char *node);
+/* What has happened to it. */
+int node_events(struct cli *c, const char *node);
 /* Its maintenance windows. */
 int node_show_windows(struct cli *c, const char *node);
 /* When the window begins that text names: a time within the minute, or its only one (NULL). */

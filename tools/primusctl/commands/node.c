@@ -343,6 +343,10 @@ static int show(struct cli *c, const struct node_options *o, char **args, size_t
         return node_show(c, args[0]);
 }
 
+static int events(struct cli *c, const struct node_options *o, char **args, size_t n) {
+        return node_events(c, args[0]);
+}
+
 enum {
         REASON = 1,
         DRAIN = 2,
@@ -357,6 +361,7 @@ static int node_run(struct cli *c, void *options, char **args, size_t n) {
                 int (*run)(struct cli *c, const struct node_options *o, char **args, size_t n);
         } verbs[] = {
                 { "show", "NAME", 1, 1, 0, show },
+                { "events", "NAME", 1, 1, 0, events },
                 { "cordon", "NAME... [--reason=TEXT]", 1, SIZE_MAX, REASON, node_cordon },
                 { "uncordon", "NAME...", 1, SIZE_MAX, 0, node_uncordon },
                 { "drain",

@@ -22,6 +22,20 @@ function Windows({ name, windows = [] }) {
       run=${v => post('maintenance', { from: moment(v.from), to: moment(v.to), reason: v.reason })} /></div>`;
 }
 
+const eventColumns = [
+  { key: 'time', title: 'Time', cell: e => html`<${Time} at=${e.time} />` },
+  { key: 'kind', title: 'Kind' },
+  { key: 'text', title: 'What', wide: true, cell: e => shown(e.text) },
+];
+const SHOWN = 50;
+
+function Events({ name, all }) {
+  const answer = useLive(`nodes/${encodeURIComponent(name)}/events`, { on: e => e.nodes?.includes(name), apart: 1500 });
+  return html`<h2>What has happened to it</h2><${Loaded} answer=${answer}>${({ events }) => html`
+    <${Table} label="Events" columns=${eventColumns} rows=${events.slice(all ? 0 : -SHOWN).reverse()} keyOf=${e => e.sequence} empty="Nothing yet." />
+    ${!all && events.length > SHOWN && html`<p><a href=${address(['host', name], { events: 'all' })}>${number(events.length - SHOWN)} earlier ones</a></p>`}`}<//>`;
+}
+
 const executorColumns = [
   { key: 'job', title: 'Job', right: true, cell: e => html`<a href=${address(['job', e.job])}>${e.job}</a>` },
   { key: 'role', title: 'Executor', cell: e => `${shown(e.role)}/${e.index}` },
@@ -43,7 +57,7 @@ function Actions({ name, node }) {
       run=${v => post('drain', { reason: v.reason, ...(v.minutes ? { deadline: Math.round((Date.now() + v.minutes * 60000) * 1000) } : {}) })} /></div>`;
 }
 
-export function Host({ args: [name] }) {
+export function Host({ args: [name], query }) {
   const answer = useLive(`nodes/${encodeURIComponent(name)}`, { on: e => e.nodes?.includes(name) || e.jobs?.length > 0, every: 10000, apart: 1500 });
   return html`<${Loaded} answer=${answer}>${node => html`
     <div class="title"><h1>${name}</h1><${State} state=${node.state} /><span class="space"></span><${Actions} name=${name} node=${node} /></div>
@@ -54,5 +68,6 @@ export function Host({ args: [name] }) {
     <h2>Executors</h2><${Table} label="Executors" columns=${executorColumns} rows=${node.executors || []} keyOf=${e => `${e.job}/${e.role}/${e.index}`} empty="Nothing runs here." />
     ${(node.gpuList || []).length > 0 && html`<h2>GPUs</h2><ul class="plain">${node.gpuList.map(g => html`<li>${shown(g.model)} <span class="dim">${shown(g.uuid)}</span> ${bytes(g.memory)} ${g.mig} ${g.taken ? 'held' : 'free'}</li>`)}</ul>`}
     <${Windows} name=${name} windows=${node.windows} />
+    <${Events} name=${name} all=${query.events === 'all'} />
     <h2>About it</h2><${Facts} node=${node} />`}<//>`;
 }

@@ -547,6 +547,51 @@ static void test_history(void **state) {
         ASK(store_query_events(f->store, 3, UINT64_MAX, 0, on_events, &a), 0, 0, 0);
 }
 
+static void on_node_events(void *userdata, int error, const struct node_event_record *events, size_t n) {
+        struct answer *a = userdata;
+
+        *a = (struct answer){ true, error, n, n ? (uint32_t)events[0].seq : 0,
+                              n ? (uint32_t)events[n - 1].seq : 0 };
+        for (size_t i = 0; i < n; i++) {
+                assert_string_equal(events[i].node, "n1");
+                assert_string_equal(events[i].text, "is READY");
+        }
+}
+
+static int expect_last(void *userdata, const struct node_event_record *r) {
+        unsigned *n = userdata;
+
+        (*n)++;
+        assert_int_equal(r->seq, strcmp(r->node, "n1") == 0 ? 1200 : 1);
+        return 0;
+}
+
+/* The latest of each host stay, and none of a host that goes. */
+static void test_node_events(void **state) {
+        struct fixture *f = *state;
+        struct answer a;
+        unsigned n;
+
+        for (uint64_t i = 1; i <= 1200; i++)
+                store_put_node_event(f->store,
+                                     &(struct node_event_record){
+                                             .node = "n1", .seq = i, .kind = "state", .text = "is READY" });
+        store_put_node_event(f->store,
+                             &(struct node_event_record){ .node = "n2", .seq = 1, .kind = "state" });
+        assert_int_equal(store_commit(f->store, NULL, NULL), 0);
+        ASK(store_query_node_events(f->store, "n1", 0, on_node_events, &a), STORE_NODE_EVENTS, 201, 1200);
+        ASK(store_query_node_events(f->store, "n1", 1195, on_node_events, &a), 5, 1196, 1200);
+        ASK(store_query_node_events(f->store, "n1", UINT64_MAX, on_node_events, &a), 0, 0, 0);
+        reopen(f);
+        EXPECT(store_load_last_node_events(f->store, expect_last, &n), 2);
+        store_delete_node(f->store, "n2");
+        store_delete_node(f->store, "n1");
+        assert_int_equal(store_commit(f->store, NULL, NULL), 0);
+        ASK(store_query_node_events(f->store, "n1", 0, on_node_events, &a), 0, 0, 0);
+        reopen(f);
+        EXPECT(store_load_last_node_events(f->store, expect_last, &n), 0);
+}
+
 static void test_prune(void **state) {
         struct fixture *f = *state;
         struct answer a;
@@ -763,6 +808,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_bounded, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_history, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_prune, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_node_events, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_forget, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_prune_bytes, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_many, fixture_setup, fixture_teardown),
