@@ -12,6 +12,8 @@ import sys
 
 # Names of formats, which nobody fetches.
 NAMES = ("http://www.w3.org/2000/svg",)
+# Modules that are not asked for ahead: the page's first one, and what is for Cockpit alone.
+BESIDE = {"app.js", "reach-cockpit.js"}
 # What makes code or elements of a text.
 WAYS = r"\b(?:innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|document\.write|srcdoc|eval\s*\(|new Function|setTimeout\s*\(\s*['\"`])"
 
@@ -56,6 +58,10 @@ def main(source):
             with open(path, encoding="utf-8") as f:
                 wrong += ours(os.path.relpath(path, source), f.read())
             seen += 1
+    with open(os.path.join(page, "index.html"), encoding="utf-8") as f:
+        preloaded = set(re.findall(r'<link rel="modulepreload" href="([^"]+)">', f.read()))
+    modules = {os.path.relpath(os.path.join(folder, name), page) for folder, _, files in os.walk(page) for name in files if name.endswith(".js")} - BESIDE
+    wrong += [f"webd/page/index.html: modulepreload of {name}: it is not there, or it is missing" for name in sorted(modules ^ preloaded)]
     if seen < 10:
         wrong.append("vendored.py: the page is not where it looks")
     print("\n".join(wrong) or f"{seen} files of the page")
