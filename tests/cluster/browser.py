@@ -67,7 +67,7 @@ class Browser:
             if value:
                 return value
             time.sleep(0.1)
-        raise AssertionError(f"{condition if isinstance(condition, str) else what} did not come in {timeout} s; the page says:\n{self.text()[:3000]}")
+        raise AssertionError(f"{condition if isinstance(condition, str) else what} did not come in {timeout} s; the page says:\n{self.text()[:1500]}\n…\n{self.text()[-1500:]}")
 
     def press(self, label, within="main"):
         """The button or link that can be seen and is called so."""

@@ -150,11 +150,20 @@ def test_filters_are_in_the_address(cluster, browse):
 
 def test_a_savepoint_and_a_job_that_goes_on_from_it(cluster, browse, shared_dir):
     (shared_dir / "page").mkdir(exist_ok=True)
-    (shared_dir / "page/lines.txt").write_text("".join(f"{i}\n" for i in range(1000)))
+    for name in ("lines.txt", "more.txt"):
+        (shared_dir / "page" / name).write_text("".join(f"{i}\n" for i in range(1000)))
     job = cluster.submit({"name": "fed", "inputManager": {"fileConfig": {"inputs": [{"spec": {"pathPattern": "/shared/page/lines.txt", "textInput": {}}}]}},
                           "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "inputPolicy": "STREAMING", "command": "while read -r line; do sleep 1; done"}]})
     cluster.wait_state(job, "RUNNING")
     b = browse()
+    b.open(f"#/job/{job}/data")
+    b.press("Add a source")
+    b.fill("dialog[open] textarea", "{ no json")
+    b.press("Add a source", within="dialog[open]")
+    b.wait("This is no JSON")
+    b.fill("dialog[open] textarea", json.dumps({"name": "more-lines", "spec": {"pathPattern": "/shared/page/more*.txt", "textInput": {}}}))
+    b.press("Add a source", within="dialog[open]")
+    b.wait("more-lines")
     b.open(f"#/job/{job}/savepoints")
     b.wait("There is none")
     b.press("Savepoint")
@@ -175,6 +184,40 @@ def test_a_savepoint_and_a_job_that_goes_on_from_it(cluster, browse, shared_dir)
     b.press("Delete", within="dialog[open]")
     b.wait("There is none")
     assert cluster.primusctl_json("savepoint", "list") == [] and b.complaints() == []
+
+
+def test_what_is_wanted_seldom(cluster, browse):
+    job = cluster.submit(TALKS)
+    cluster.wait_state(job, "RUNNING")
+    b = browse()
+    b.open(f"#/job/{job}")
+    b.wait("2 executors run")
+    more = "document.querySelector('.more summary').click()"
+    for width in (400, WINDOW[0]):
+        b.window(width, WINDOW[1])
+        b.run(more)
+        b.wait(lambda: b.run("return document.querySelector('.more .buttons').checkVisibility()"), what="what is behind More")
+        assert b.unnamed() == [] and b.run("return document.documentElement.scrollWidth") <= width
+        b.run(more)
+    b.run(more)
+    b.press("Add a role")
+    b.fill("dialog[open] textarea", json.dumps({"roleName": "eval", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "exec sleep 600"}))
+    b.press("Add a role", within="dialog[open]")
+    b.wait("3 executors run")
+    b.press("Restart executors")
+    b.fill("dialog[open] input[name=role]", "worker")
+    b.fill("dialog[open] input[name=index]", "1")
+    b.press("Restart executors", within="dialog[open]")
+    cluster.wait_for(lambda: {(e["role"], e["index"]): e["attempt"] for e in cluster.status(job)["executors"]} == {("worker", 0): 1, ("worker", 1): 2, ("eval", 0): 1},
+                     what="that worker/1 alone is started again")
+    b.press("Remove a role")
+    b.fill("dialog[open] input", "eval")
+    b.press("Remove a role", within="dialog[open]")
+    b.wait("2 executors run")
+    b.press("End as a success")
+    b.press("End as a success", within="dialog[open]")
+    cluster.wait_for(lambda: cluster.status(job)["state"] == "SUCCEEDED", what="its success")
+    assert b.complaints() == []
 
 
 def test_labels_and_windows_of_a_host(cluster, browse):

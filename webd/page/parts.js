@@ -172,7 +172,7 @@ export function Table({ columns, rows, sort, onSort, keyOf, label, empty }) {
 // ---- doing something ----
 
 // A button that asks first, with fields; what masterd refuses stands in the dialog, which stays open.
-// fields: [{ name, label, value, type, hint, min, required }]. run(values) returns a promise.
+// fields: [{ name, label, value, type, hint, min, required }]; type: an input's, or textarea. run(values) returns a promise.
 export function Action(props) {
   return readOnly ? null : html`<${Doing} ...${props} />`;
 }
@@ -198,7 +198,7 @@ function Doing({ label, title, text, fields = [], run, danger, done }) {
     setBusy(false);
   };
   const field = f => html`<label class=${f.type === 'checkbox' ? 'check' : ''}><span>${f.label}</span>
-    <input name=${f.name} type=${f.type || 'text'} defaultValue=${f.value ?? ''} defaultChecked=${f.type === 'checkbox' && f.value} min=${f.min} required=${f.required} maxlength="1000" />
+    ${f.type === 'textarea' ? html`<textarea name=${f.name} rows="8" spellcheck="false" required=${f.required}>${f.value ?? ''}</textarea>` : html`<input name=${f.name} type=${f.type || 'text'} defaultValue=${f.value ?? ''} defaultChecked=${f.type === 'checkbox' && f.value} min=${f.min} required=${f.required} maxlength="1000" />`}
     ${f.hint && html`<small>${f.hint}</small>`}</label>`;
   return html`<button class=${danger ? 'danger' : ''} onClick=${() => { setProblem(null); dialog.current.showModal(); }}>${label}</button>
     <dialog ref=${dialog} aria-label=${title}><form method="dialog" onSubmit=${submit}>
@@ -207,6 +207,20 @@ function Doing({ label, title, text, fields = [], run, danger, done }) {
       <div class="buttons"><button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
         <button type="submit" class=${danger ? 'danger primary' : 'primary'} disabled=${busy}>${label}</button></div>
     </form></dialog>`;
+}
+
+// What is wanted seldom, behind a word.
+export function More({ children }) {
+  return readOnly ? null : html`<details class="more"><summary>More</summary><div class="buttons">${children}</div></details>`;
+}
+
+// As it stands in a field; what is wrong with it is said in the dialog.
+export function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch (e) {
+    throw new Problem(0, { detail: `This is no JSON: ${e.message}` });
+  }
 }
 
 export function Tabs({ base, tabs, current }) {

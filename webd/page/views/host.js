@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { html } from '../vendor/htm/standalone.module.js';
-import { Action, address, Amount, Empty, Loaded, State, Table, Time, useLive } from '../parts.js';
+import { Action, address, Amount, Empty, Loaded, More, State, Table, Time, useLive } from '../parts.js';
 import { send } from '../transport.js';
 import { bytes, number, shown } from '../text.js';
 
@@ -36,6 +36,14 @@ function Events({ name, all }) {
     ${!all && events.length > SHOWN && html`<p><a href=${address(['host', name], { events: 'all' })}>${number(events.length - SHOWN)} earlier ones</a></p>`}`}<//>`;
 }
 
+function Gpus({ name, node }) {
+  const post = (what, body) => send('POST', `nodes/${encodeURIComponent(name)}/gpus/${what}`, body), off = new Map((node.gpusOff || []).map(g => [g.uuid, g]));
+  if ((node.gpuList || []).length === 0) return null;
+  return html`<h2>GPUs</h2><ul class="plain">${node.gpuList.map(g => html`<li key=${g.uuid}>${shown(g.model)} <span class="dim">${shown(g.uuid)}</span> ${bytes(g.memory)} ${g.mig} ${off.has(g.uuid) ? `out of use: ${shown(off.get(g.uuid).reason)}` : g.taken ? 'held' : 'free'}
+    ${off.has(g.uuid) ? html`<${Action} label="Enable" title=${`GPU ${g.uuid} in use again`} run=${() => post('enable', { gpu: g.uuid })} />`
+    : html`<${Action} label="Disable" danger title=${`GPU ${g.uuid} out of use`} text="Nobody gets it any more; what runs on it goes on." fields=${[{ name: 'reason', label: 'Reason' }]} run=${v => post('disable', { gpu: g.uuid, reason: v.reason })} />`}</li>`)}</ul>`;
+}
+
 const executorColumns = [
   { key: 'job', title: 'Job', right: true, cell: e => html`<a href=${address(['job', e.job])}>${e.job}</a>` },
   { key: 'role', title: 'Executor', cell: e => `${shown(e.role)}/${e.index}` },
@@ -54,7 +62,9 @@ function Actions({ name, node }) {
       run=${v => post('labels', { changes: v.changes.split(/\s+/).filter(Boolean) })} />
     <${Action} label="Drain" danger title=${`Empty ${name}`} text="What runs there is stopped and goes on elsewhere; it counts as no failure." fields=${[{ name: 'reason', label: 'Reason' },
     { name: 'minutes', label: 'Wait so many minutes for what ends by itself', type: 'number', min: 0, hint: 'empty: it is moved now' }]}
-      run=${v => post('drain', { reason: v.reason, ...(v.minutes ? { deadline: Math.round((Date.now() + v.minutes * 60000) * 1000) } : {}) })} /></div>`;
+      run=${v => post('drain', { reason: v.reason, ...(v.minutes ? { deadline: Math.round((Date.now() + v.minutes * 60000) * 1000) } : {}) })} />
+    <${More}>${['SUSPECT', 'LOST'].includes(node.state) && html`<${Action} label="Declare dead" danger title=${`${name} is dead`} text="What ran there goes on elsewhere at once. Only where it is certain that nothing runs there any more." run=${() => post('dead', {})} />`}
+      <${Action} label="Remove" danger title=${`Take ${name} out of the cluster`} text="Its certificate is revoked; to come back it joins anew." run=${() => send('POST', 'nodes/remove', { name })} done=${() => { location.hash = '#/hosts'; }} /><//></div>`;
 }
 
 export function Host({ args: [name], query }) {
@@ -66,7 +76,7 @@ export function Host({ args: [name], query }) {
     <section class="cards">${[['Processors', 'cpus', number], ['Memory', 'memory', bytes], ['GPUs', 'gpus', number]].map(([title, k, show]) => html`
       <${Amount} name=${title} all=${node[k]} held=${node[k] - node[`${k}Free`]} show=${show} />`)}</section>
     <h2>Executors</h2><${Table} label="Executors" columns=${executorColumns} rows=${node.executors || []} keyOf=${e => `${e.job}/${e.role}/${e.index}`} empty="Nothing runs here." />
-    ${(node.gpuList || []).length > 0 && html`<h2>GPUs</h2><ul class="plain">${node.gpuList.map(g => html`<li>${shown(g.model)} <span class="dim">${shown(g.uuid)}</span> ${bytes(g.memory)} ${g.mig} ${g.taken ? 'held' : 'free'}</li>`)}</ul>`}
+    <${Gpus} name=${name} node=${node} />
     <${Windows} name=${name} windows=${node.windows} />
     <${Events} name=${name} all=${query.events === 'all'} />
     <h2>About it</h2><${Facts} node=${node} />`}<//>`;

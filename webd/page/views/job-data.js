@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { html } from '../vendor/htm/standalone.module.js';
-import { Action, Bar, Loaded, onJob, Table, useLive } from '../parts.js';
+import { Action, Bar, Loaded, onJob, parsed, Table, useLive } from '../parts.js';
 import { send } from '../transport.js';
 import { bound, isEnded } from '../sentence.js';
 import { bytes, duration, number, percent, plural, shown } from '../text.js';
@@ -30,7 +30,8 @@ const taskColumns = job => [
   { key: 'failures', title: 'Failures', right: true },
   { key: 'error', title: 'Latest error', wide: true, cell: t => shown(t.error) },
   { key: 'do', title: '', value: null, cell: t => (t.state !== 'FAILED' || isEnded(job.state) || !/^\d+$/.test(t.task) ? null : html`
-      <${Action} label="Retry" title=${`Try task ${t.task} again`} run=${() => send('POST', `jobs/${job.job}/tasks/retry`, { task: Number(t.task) })} />`) },
+      <${Action} label="Retry" title=${`Try task ${t.task} again`} run=${() => send('POST', `jobs/${job.job}/tasks/retry`, { task: Number(t.task) })} />
+      <${Action} label="Skip" title=${`Skip task ${t.task}`} text="It counts as done, whatever is left of it." run=${() => send('POST', `jobs/${job.job}/tasks/skip`, { task: Number(t.task) })} />`) },
 ];
 
 // Of what trainers did with their time: data-bound or compute-bound.
@@ -54,6 +55,9 @@ export function Data({ job }) {
       <div class="amount"><h3>Records</h3><p class="big">${number(d.records)}</p><p class="dim">${d.waiting ? `${plural(d.waiting, 'executor')} without a task` : ' '}</p></div></section>
     <${BoundBar} job=${job} />
     <h2>Sources</h2><${Table} label="Sources" columns=${sourceColumns(job)} rows=${d.sources} keyOf=${s => s.name} empty="There are no sources." />
+    ${!isEnded(job.state) && html`<div class="buttons"><${Action} label="Add a source" title="Add a source of data" text="One of inputManager.fileConfig.inputs of the configuration, JSON."
+      fields=${[{ name: 'source', label: 'Source', type: 'textarea', required: true, value: '{ "name": "more", "spec": { "pathPattern": "/data/*.txt", "textInput": {} } }' }]}
+      run=${v => send('POST', `jobs/${job.job}/sources`, { source: parsed(v.source) }, { 'If-Match': `"${job.version}"` })} /></div>`}
     <h2>Tasks that are not done</h2>
     <${Loaded} answer=${tasks}>${({ tasks: list }) => html`<${Table} label="Tasks" columns=${taskColumns(job)} rows=${list} keyOf=${t => t.task} empty="All are done." />`}<//>`;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job: its sentence, what can be done to it, and a tab for each way to look at it.
 import { html } from '../vendor/htm/standalone.module.js';
-import { Action, address, Bar, Loaded, onJob, setQuery, Since, State, Table, Tabs, Time, useLive } from '../parts.js';
+import { Action, address, Bar, Loaded, More, onJob, parsed, setQuery, Since, State, Table, Tabs, Time, useLive } from '../parts.js';
 import { readOnly, send } from '../transport.js';
 import { bound, isEnded, sentence } from '../sentence.js';
 import { bytes, duration, percent, plural, shown } from '../text.js';
@@ -40,6 +40,15 @@ function Actions({ job }) {
       run=${v => send('PATCH', `jobs/${job.job}`, { [v.key]: v.value }, match)} />
     ${job.data && html`<${Action} label="Savepoint" title="Write down where its data stands" fields=${[{ name: 'name', label: 'Name', hint: 'empty: the job’s number and a count' }]} run=${v => post('savepoints', { name: v.name })} />`}
     <${Action} label="Requeue" title="Put it back into the queue" text="It is stopped and waits again; acknowledged data stays done." fields=${[{ name: 'reason', label: 'Reason' }]} run=${v => post('requeue', { reason: v.reason })} />
+    <${More}>
+      <${Action} label="Restart executors" title="Start executors again" text="They are stopped and started again, as far as the job's failover has it." fields=${[{ name: 'role', label: 'Role', hint: 'empty: all' }, { name: 'index', label: 'Index', type: 'number', min: 0, hint: 'empty: all of the role' },
+    { name: 'batch', label: 'So many at a time', type: 'number', min: 1, hint: 'empty: all at once' }]} run=${v => post('restart', { role: v.role, index: v.index ?? -1, batch: v.batch ?? 0 })} />
+      <${Action} label="Move off a host" title="Move its executors off a host" text="They go on elsewhere, and the job keeps off that host." fields=${[{ name: 'node', label: 'Host', required: true }]} run=${v => post('replace', { node: v.node })} />
+      <${Action} label="Let onto a host" title="Let it onto a host again" text="From which it was moved, or which it was kept off since it failed there." fields=${[{ name: 'node', label: 'Host', required: true }]} run=${v => post('allow', { node: v.node })} />
+      <${Action} label="Add a role" title="Add a role" text="One member of role of the configuration, JSON." fields=${[{ name: 'role', label: 'Role', type: 'textarea', required: true, value: '{ "roleName": "eval", "num": 1, "vcores": 1, "memoryMb": 256, "command": "" }' }]}
+        run=${v => post('roles', { role: parsed(v.role) }, match)} />
+      <${Action} label="Remove a role" danger title="Remove a role" text="Its executors are stopped." fields=${[{ name: 'name', label: 'Role', required: true }]} run=${v => post('roles/remove', { name: v.name }, match)} />
+      <${Action} label="End as a success" danger title="It is good enough" text="It is stopped, and counts as succeeded." fields=${[{ name: 'reason', label: 'Reason' }]} run=${v => post('succeed', { reason: v.reason })} /><//>
     <${Action} label="Kill" danger title=${`Kill job ${job.job}`} fields=${[{ name: 'reason', label: 'Reason' }]} run=${v => post('kill', { reason: v.reason })} /></div>`;
 }
 
