@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page in Cockpit, in a real browser: who logs in there with the host's password is that user for masterd, and nobody more."""
+import base64
 import contextlib
+import http.client
+import ssl
 
 import pytest
 from browser import Browser
@@ -26,6 +29,18 @@ class Cockpit:
 
     def connect(self, timeout):
         return dial_in(self.cluster.leader("n1"), ("127.0.0.1", self.PORT), timeout)
+
+
+    def get(self, path, **headers):
+        """Status, and the headers of the answer."""
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # its own, made at its first start
+        with context.wrap_socket(self.connect(20)) as s:
+            lines = "".join(f"{name}: {value}\r\n" for name, value in {"Host": f"127.0.0.1:{self.PORT}", "Connection": "close", **headers}.items())
+            s.sendall(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
+            response = http.client.HTTPResponse(s)
+            response.begin()
+            return response.status, response.headers
 
 
 class Inside(Browser):
@@ -137,3 +152,22 @@ def test_it_goes_on_over_kills_in_the_colours_of_cockpit(cluster, inside):
         assert b.unnamed() == []
     assert grounds[0] != grounds[1] and b.run("return window.untouched")
     assert b.complaints() == []
+
+
+def test_its_policy_is_as_strict_as_alone(cluster):
+    """A script of somebody's in it would have what Cockpit's session has: root's rights, where these were unlocked."""
+    cockpit = Cockpit(cluster)
+    word = base64.b64encode(f"ml:{PASSWORDS['ml']}".encode()).decode()
+    status, headers = cockpit.get("/cockpit/login", Authorization=f"Basic {word}")
+    assert status == 200
+    cookie = headers["Set-Cookie"].split(";")[0]
+    status, headers = cockpit.get("/cockpit/@localhost/primus/index.html", Cookie=cookie)
+    policy = dict(part.strip().partition(" ")[::2] for part in headers["Content-Security-Policy"].split(";") if part.strip())
+    assert status == 200 and (policy["default-src"], policy["base-uri"], policy["form-action"], policy["require-trusted-types-for"], policy["trusted-types"]) == \
+        ("'none'", "'none'", "'none'", "'script'", "'none'"), policy
+    # Cockpit writes its own address beside 'self'; nothing is inline, and nothing of elsewhere.
+    for name in ("script-src", "style-src"):
+        assert set(policy[name].split()) <= {"'self'", f"https://127.0.0.1:{cockpit.PORT}"}, policy
+    # Without a session it is Cockpit's own page, which asks who one is.
+    assert "trusted-types" not in cockpit.get("/cockpit/@localhost/primus/index.html")[1]["Content-Security-Policy"]
+    assert cockpit.get("/cockpit/@localhost/primus/page/../../../../etc/passwd", Cookie=cookie)[0] in (400, 404)

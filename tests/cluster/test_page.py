@@ -288,6 +288,33 @@ def test_it_goes_on_by_itself(cluster, browse):
     assert b.run("return window.untouched")
 
 
+COUNTED = "window.streams = []; window.EventSource = class extends EventSource { constructor(...a) { super(...a); window.streams.push(this); } };"
+
+
+def test_no_stream_while_nobody_looks(cluster, browse):
+    b = browse()
+    script = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": COUNTED})["identifier"]
+    try:
+        b.driver.get("about:blank")
+        b.open("#/")
+        b.wait("live")
+        streams = "return window.streams.map(s => s.readyState).filter(s => s !== 2).length"
+        assert b.run(streams) == 1
+        b.driver.minimize_window()
+        b.wait(lambda: b.run("return document.visibilityState") == "hidden" and b.run(streams) == 0, what="that a page that nobody sees closes its stream")
+        job = cluster.submit({**TALKS, "name": "while-away"})
+        cluster.wait_state(job, "RUNNING")
+        assert "while-away" not in b.text()
+    finally:
+        b.driver.set_window_rect(0, 0, *WINDOW)
+        b.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
+    b.wait("while-away")
+    assert b.run(streams) == 1
+    cluster.kill(job)
+    b.wait(lambda: "while-away" not in b.text(), what="that the job goes")
+    assert b.complaints() == []
+
+
 def test_everybodys_page(cluster, tmp_path):
     """It shows what everybody may see, and has nothing that could be pressed in vain."""
     job = cluster.submit(TALKS)

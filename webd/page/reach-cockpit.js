@@ -52,21 +52,27 @@ function parser(onEvent) {
 }
 
 export function stream(path, names, onEvent, onState) {
-  let last = null;
+  let last = null, over = false, asked = null;
   const open = async () => {
     const client = await http, headers = { Host: 'primus', ...(last && { 'Last-Event-ID': last }) };
     const again = () => {
+      if (over) return;
       onState('away');
       setTimeout(open, RETRY_MS);
     };
+    if (over) return;
     const parse = parser(({ id, event, data }) => {
       last = id ?? last;
       if (names.includes(event)) onEvent(event, data);
     });
-    client.request({ method: 'GET', path: `/v1/${path}`, body: '', headers }).response(status => { if (status === 200) onState('live'); }).stream(parse)
-      .then(again, e => (e.problem === 'not-found' ? start().then(open, again) : again()));
+    asked = client.request({ method: 'GET', path: `/v1/${path}`, body: '', headers }).response(status => { if (status === 200) onState('live'); }).stream(parse);
+    asked.then(again, e => (e.problem === 'not-found' && !over ? start().then(open, again) : again()));
   };
   open();
+  return () => {
+    over = true;
+    asked?.close('cancelled');
+  };
 }
 
 // Cockpit's own switch: "light", "dark", or as the browser has it.

@@ -10,19 +10,24 @@ export async function request(method, path, { body, headers, signal } = {}) {
   return { status: response.status, ok: response.ok, text: await response.text() };
 }
 
-// For as long as the page is open: onEvent(name, data) for each event, onState('live' or 'away').
+// onEvent(name, data) for each event, onState('live' or 'away'), until what it returns is called.
 export function stream(path, names, onEvent, onState) {
+  let source = null, timer = null;
   const open = () => {
-    const source = new EventSource(base + path);
+    source = new EventSource(base + path);
     for (const name of names) source.addEventListener(name, e => onEvent(name, e.data));
     source.onopen = () => onState('live');
     source.onerror = () => {
       onState('away');
       // The browser tries again by itself, but for an answer that is none.
-      if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000);
+      if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, 2000);
     };
   };
   open();
+  return () => {
+    clearTimeout(timer);
+    source.close();
+  };
 }
 
 // f() when the colours have changed; returns what ends it.

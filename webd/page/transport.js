@@ -79,17 +79,35 @@ function say(event) {
 }
 
 function open() {
-  stream('events', ['changes', 'reset'], (kind, data) => {
+  return stream('events', ['changes', 'reset'], (kind, data) => {
     const body = JSON.parse(data || '{}');
     say({ kind, jobs: body.jobs || [], nodes: body.nodes || [] });
   }, now => say({ kind: 'state', state: now }));
 }
 
-// One page of the browser holds the stream, and another takes over when it closes: browsers open six connections to a
-// host, over all pages.
-function lead() {
-  if (!navigator.locks) { open(); return; }
-  navigator.locks.request('primus-events', () => { open(); return new Promise(() => {}); });
+const hidden = () => new Promise(resolve => {
+  const look = () => {
+    if (document.visibilityState !== 'hidden') return;
+    document.removeEventListener('visibilitychange', look);
+    resolve();
+  };
+  document.addEventListener('visibilitychange', look);
+  look();
+});
+
+// One page of the browser that can be seen holds the stream, and another takes over when it is closed or hidden: browsers open
+// six connections to a host, over all pages. While all are hidden there is none; who is seen again asks for everything.
+async function lead() {
+  const hold = async () => {
+    if (document.visibilityState === 'hidden') return;
+    const close = open();
+    await hidden();
+    close();
+  };
+  if (navigator.locks) await navigator.locks.request('primus-events', hold);
+  else await hold();
+  if (document.visibilityState === 'hidden') document.addEventListener('visibilitychange', lead, { once: true });
+  else lead();
 }
 
 let leading = false;
