@@ -260,8 +260,12 @@ int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata
 }
 
 int store_load_last_node_events(struct store *s, store_load_node_event_t callback, void *userdata) {
-        return load(s, "SELECT node, max(seq), time, kind, text FROM node_event GROUP BY node",
-                    &(struct load){ row_node_event, { .node_event = callback }, userdata });
+        /* A look into the index for each host, not at each event. */
+        return load(
+                s,
+                "SELECT name, ifnull((SELECT max(seq) FROM node_event WHERE node = node.name), 0), 0, '', ''"
+                " FROM node ORDER BY name",
+                &(struct load){ row_node_event, { .node_event = callback }, userdata });
 }
 
 int store_load_holds(struct store *s, store_load_hold_t callback, void *userdata) {

@@ -512,7 +512,7 @@ int store_load_cuts(struct store *s, store_load_cut_t callback, void *userdata);
 int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata);
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata);
 int store_load_holds(struct store *s, store_load_hold_t callback, void *userdata);
-/* The latest of each host. */
+/* The number of the latest of each host, 0: none; the rest is not filled in. */
 int store_load_last_node_events(struct store *s, store_load_node_event_t callback, void *userdata);
 int store_load_labels(struct store *s, store_load_label_t callback, void *userdata);
 int store_load_windows(struct store *s, store_load_window_t callback, void *userdata);
