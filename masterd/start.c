@@ -323,6 +323,9 @@ int start_serving(struct manager *m) {
         r = identity_load(m);
         if (r < 0)
                 return exit_person_unless_short(r);
+        r = api_load_banner(m);
+        if (r < 0)
+                return exit_person(log_error_errno(r, "Cannot load the banner from %s", path));
         r = relay_open(m);
         if (r < 0)
                 return r; /* logged */

@@ -19,6 +19,7 @@ struct api {
         struct change_waits *change_waits;
 
         const sd_bus_message *known_for; /* the call in hand has waited for its people (looking.c) */
+        char banner[501];                /* of the administrators, one line; "": none */
         uint32_t backup_uid;             /* of primus-backup.service */
         bool backup_uid_known;
 };

@@ -65,6 +65,12 @@ int api_on_backup(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_create_token(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_list_tokens(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_revoke_token(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
+/* banner-call.c; to be loaded before the loop runs. */
+int api_on_set_banner(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_get_banner(sd_bus *bus, const char *path, const char *interface, const char *property,
+                   sd_bus_message *reply, void *userdata, sd_bus_error *error);
+int api_load_banner(struct manager *m);
 int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_delete_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -443,6 +443,8 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 api_on_list_tokens, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("RevokeToken", SD_BUS_ARGS("s", id), SD_BUS_NO_RESULT, api_on_revoke_token,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("SetBanner", SD_BUS_ARGS("s", text), SD_BUS_NO_RESULT, api_on_set_banner,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("RemoveNode", SD_BUS_ARGS("s", name), SD_BUS_NO_RESULT, on_remove_node,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Backup", SD_BUS_ARGS("a{sv}", options),
@@ -461,5 +463,6 @@ const sd_bus_vtable api_manager_vtable[] = {
         SD_BUS_PROPERTY("Term", "t", NULL, offsetof(struct manager, term), SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("NumJobs", "u", NULL, offsetof(struct manager, jobs.n_active), 0),
         SD_BUS_PROPERTY("NumNodes", "u", get_nodes, 0, 0),
+        SD_BUS_PROPERTY("Banner", "s", api_get_banner, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_VTABLE_END,
 };

@@ -29,6 +29,7 @@ const struct audit_rule audit_rules[] = {
         { "Manager", "CreateToken", AUDIT_CHANGES, "options" },
         { "Manager", "ListTokens", AUDIT_READS, NULL },
         { "Manager", "RevokeToken", AUDIT_CHANGES, "id" },
+        { "Manager", "SetBanner", AUDIT_CHANGES, "text" },
         { "Manager", "RemoveNode", AUDIT_CHANGES, "name" },
         /* It takes the key of the cluster along. */
         { "Manager", "Backup", AUDIT_CHANGES, "options*" },

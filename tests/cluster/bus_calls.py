@@ -13,7 +13,7 @@ MASTER = "org.primus.Master1"
 OPEN = {"Manager": {"Submit", "TrySubmit", "ListJobs", "GetJob", "GetElement", "Usage", "ListTelemetry", "ListQueue", "ListPools", "GetJobDefaults", "ListNodes", "Changes", "PutBundle",
                     "ListSavepoints"},
         "Job": set(), "Node": {"Describe", "ListEvents"}}
-CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},
+CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "SetBanner", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},
           "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "KillWith", "Delete", "Succeed", "Why", "Requeue", "Suspend", "Resume",
                   "SuspendAs", "OpenArtifacts", "ListTasks", "RetryTask", "SkipTask", "SteerSource", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
                   "WriteSession", "ResizeSession", "CloseSession", "Rerun", "Replace", "AllowNode", "Update", "Scale", "AddRole", "RemoveRole", "AddSource", "ReplaceSources", "RestartRole"},

@@ -220,6 +220,25 @@ def test_what_is_wanted_seldom(cluster, browse):
     assert b.complaints() == []
 
 
+def test_the_administrators_say_something(cluster, browse):
+    b = browse()
+    b.open("#/queue")
+    b.wait("live")
+    assert "manage-nodes" in cluster.run("n1", "primusctl", "banner", "mine", user="ml").stderr
+    for text in ("two\nlines", "x" * 501):
+        assert "one line of at most 500 bytes" in cluster.run("n1", "primusctl", "banner", text).stderr
+    cluster.primusctl("banner", "maintenance <b>tonight</b> at 20:00 \u202e", user="root")
+    b.open("#/hosts")
+    b.wait("maintenance <b>tonight</b> at 20:00 ‹202E›", timeout=40)
+    assert b.unnamed() == [] and b.complaints() == []
+    cluster.kill9("n1", "primus-masterd")
+    cluster.wait_nodes()
+    assert "maintenance <b>tonight</b> at 20:00" in cluster.primusctl("banner", user="eve")
+    cluster.primusctl("banner", "", user="root")
+    assert cluster.primusctl("banner", user="eve") == ""
+    b.wait(lambda: "tonight" not in b.text(), timeout=40, what="that it goes")
+
+
 def test_labels_and_windows_of_a_host(cluster, browse):
     rule = '''polkit.addRule(function (action, subject) { if (action.id == "org.primus.manage-nodes" && subject.user == "ml") return polkit.Result.YES; });'''
     cluster.exec("n1", "sh", "-c", "cat > /etc/polkit-1/rules.d/50-page.rules; systemctl restart polkit", input=rule)

@@ -53,6 +53,7 @@ static const struct {
         { NULL, &token_command },
         { NULL, &join_command },
         { NULL, &doctor_command },
+        { NULL, &banner_command },
         { "The master's host", &backup_command },
         { NULL, &restore_command },
 };

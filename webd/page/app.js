@@ -2,6 +2,7 @@
 // The frame: which view an address is, and what stands around it.
 import { html, render, useEffect, useErrorBoundary, useState } from './vendor/htm/standalone.module.js';
 import { ask, enter, Problem, readOnly } from './transport.js';
+import { shown } from './text.js';
 import { address, LinkState, parseAddress, ProblemBox, useLive, onNodes } from './parts.js';
 import { Overview } from './views/overview.js';
 import { Jobs } from './views/jobs.js';
@@ -38,7 +39,7 @@ function View({ at, cluster }) {
 
 function App() {
   const at = useAddress();
-  const cluster = useLive('cluster', { on: onNodes });
+  const cluster = useLive('cluster', { on: onNodes, every: 30000 });
   const here = at.path[0] || '';
   const title = VIEWS[here]?.[0] || (here === 'job' ? `Job ${at.path[1]}` : here === 'host' ? `Host ${at.path[1]}` : here === 'savepoints' ? 'Savepoints' : 'Primus');
   useEffect(() => { document.title = `${title} – Primus`; }, [title]);
@@ -47,6 +48,7 @@ function App() {
     <nav aria-label="Primus">${Object.entries(VIEWS).filter(([key, v]) => v[0] && !(readOnly && key === 'submit')).map(([key, v]) =>
     html`<a href=${address(key ? [key] : [])} aria-current=${key === current ? 'page' : undefined}>${v[0]}</a>`)}</nav>
     <span class="space"></span>${readOnly && html`<span class="dim">to look at</span>`}<${LinkState} /></header>
+    ${cluster.data?.banner && html`<p class="sentence warn banner" role="status">${shown(cluster.data.banner)}</p>`}
     <main>${cluster.problem?.status === 401 ? html`<h1>This page is closed</h1><p>${cluster.problem.message}</p>`
     : html`<${View} key=${at.path.slice(0, 2).join('/')} at=${at} cluster=${cluster.data} />`}</main>`;
 }

@@ -82,6 +82,7 @@ const struct route routes[] = {
           { { ROUTE_MANAGER, PROPERTIES, "GetAll",
               TAKES({ "interface", "s", "org.primus.Master1.Manager", FROM_TABLE }),
               ANSWERS({ NULL, PART_OBJECT, &json_cluster }) } } },
+        { "POST", "/v1/banner", { { ROUTE_MANAGER, NULL, "SetBanner", TAKES(QUERY("text", "s")) } } },
         { "GET",
           "/v1/queue",
           { { ROUTE_MANAGER, NULL, "ListQueue", ANSWERS({ "jobs", PART_LIST, &json_waiting }) } } },

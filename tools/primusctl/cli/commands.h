@@ -14,7 +14,7 @@ extern const struct command stacks_command, trace_command;
 extern const struct command doctor_command;
 extern const struct command backup_command, restore_command;
 extern const struct command get_command;
-extern const struct command web_command;
+extern const struct command web_command, banner_command;
 extern const struct command exec_command, shell_command, forward_command;
 extern const struct command update_command, scale_command, role_command, restart_command;
 
