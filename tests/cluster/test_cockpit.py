@@ -109,6 +109,7 @@ def test_a_link_survives_the_login_and_a_job_its_life(cluster, inside):
     cluster.kill(mine)
     b.wait("Killed after")
     assert b.complaints() == []
+    cluster.kill(job)
 
 
 def test_another_user_and_what_a_rule_allows(cluster, inside):

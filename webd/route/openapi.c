@@ -9,6 +9,7 @@
 #include "lib/base/cleanup.h"
 
 struct description {
+        const struct route *table;
         json_t *schemas; /* by name */
 };
 
@@ -249,11 +250,26 @@ static void describe_answer(struct description *d, const struct route *r, json_t
 
 /* ---- all of it ---- */
 
+/* A member that an object before has too is called by its own. */
+static const char *id_prefix(const struct description *d, const struct route *r) {
+        static const char *const objects[] = {
+                [ROUTE_MANAGER] = "Manager", [ROUTE_JOB] = "Job", [ROUTE_NODE] = "Node"
+        };
+
+        if (r->calls[0].interface)
+                return "Get";
+        for (const struct route *o = d->table; o < r; o++)
+                if (o->calls[0].object != r->calls[0].object && !o->calls[0].interface &&
+                    strcmp(o->calls[0].member, r->calls[0].member) == 0)
+                        return objects[r->calls[0].object];
+        return "";
+}
+
 static json_t *describe_route(struct description *d, const struct route *r) {
         json_t *o = json_object();
         char id[96];
 
-        snprintf(id, sizeof(id), "%s%s", r->calls[0].interface ? "Get" : "",
+        snprintf(id, sizeof(id), "%s%s", id_prefix(d, r),
                  r->calls[0].interface ? r->path + strlen("/v1/") : r->calls[0].member);
         id[strcspn(id, "/")] = 0;
         add_to(o, "operationId", json_string(id));
@@ -296,7 +312,7 @@ static json_t *events_path(void) {
 }
 
 json_t *openapi_new(const struct route *table, size_t n) {
-        struct description d = { .schemas = json_object() };
+        struct description d = { .table = table, .schemas = json_object() };
         json_t *paths = json_object();
 
         add_to(paths, "/v1/events", events_path());
