@@ -15,6 +15,7 @@ from sandboxlib import rootfs  # noqa: E402
 from sandboxlib.state import CACHE, SandboxError, locked  # noqa: E402
 
 PACKAGES = rootfs.LIBRARIES + """
+    cockpit-bridge
     systemd systemd-sysv dbus libpam-systemd polkitd passwd iproute2 procps apt debconf
     python3 python3-numpy bash-completion man-db needrestart unattended-upgrades
 """.split()

@@ -20,8 +20,12 @@ static int set_text(struct cli *c, const char *text) {
 static int show_text(struct cli *c) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_free_ char *text = NULL;
-        int r = sd_bus_get_property_string(c->bus, "org.primus.Master1", "/org/primus/Master1",
-                                           "org.primus.Master1.Manager", "Banner", &error, &text);
+        int r = cli_connect(c);
+
+        if (r)
+                return r;
+        r = sd_bus_get_property_string(c->bus, "org.primus.Master1", "/org/primus/Master1",
+                                       "org.primus.Master1.Manager", "Banner", &error, &text);
 
         if (r < 0)
                 return cli_call_failed(c, &error, r, NULL, NULL);
