@@ -34,7 +34,10 @@ static int web_run(struct cli *c, void *options, char **args, size_t n) {
                 argv[i++] = "--port";
                 argv[i++] = port;
         }
-        fputs("Open this address in a browser here; it opens once. Ctrl-C ends the page.\n", stderr);
+        /* For people alone: a program that begins it (primus.client) takes what stands there for why it has
+         * ended. */
+        if (isatty(STDERR_FILENO))
+                fputs("Open this address in a browser here; it opens once. Ctrl-C ends the page.\n", stderr);
         execv(argv[0], (char *const *)argv);
         return cli_fail(c,
                         "cannot run %s: %s; the package primus-web has it: apt install ./primus-web_*.deb   "
