@@ -131,6 +131,17 @@ class Cluster:
         return done.stdout
 
     @contextlib.contextmanager
+    def granted(self, action, user):
+        """polkit grants the user that action of Primus's, while the block runs."""
+        path = "/etc/polkit-1/rules.d/10-granted.rules"
+        rule = f'polkit.addRule(function(action, subject) {{ if (action.id == "org.primus.{action}" && subject.user == "{user}") return polkit.Result.YES; }});'
+        self.exec("n1", "sh", "-c", f"cat > {path}; systemctl restart polkit", input=rule)
+        try:
+            yield
+        finally:
+            self.exec("n1", "sh", "-c", f"rm {path}; systemctl restart polkit")
+
+    @contextlib.contextmanager
     def process(self, node, *argv, user="root", **options):
         """A command that goes on while the block runs, and is ended with it."""
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, **options}

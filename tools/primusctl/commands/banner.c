@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl banner. */
-#include <string.h>
+#include <jansson.h>
+#include <stdio.h>
 
-#include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/cli/text.h"
 
@@ -24,9 +24,8 @@ static int show_text(struct cli *c) {
 
         if (r)
                 return r;
-        r = sd_bus_get_property_string(c->bus, "org.primus.Master1", "/org/primus/Master1",
-                                       "org.primus.Master1.Manager", "Banner", &error, &text);
-
+        r = sd_bus_get_property_string(c->bus, MASTER_NAME, MASTER_PATH, MASTER_MANAGER, "Banner", &error,
+                                       &text);
         if (r < 0)
                 return cli_call_failed(c, &error, r, NULL, NULL);
         text_clean(text);
