@@ -21,6 +21,7 @@ struct watch_settings {
         char *disks;                /* paths of file systems to watch beside the usual; or NULL */
         struct room disk_warn, disk_drain;
         uint64_t clock_skew_usec; /* that far the clock may be off masterd's */
+        uint64_t clock_kept_usec; /* so long after the boot somebody should keep it */
 };
 
 struct settings {

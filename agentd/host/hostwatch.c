@@ -22,7 +22,6 @@
 #define AGAIN_USEC (30 * USEC_PER_SEC)
 #define CONTAINER_FILE "/run/systemd/container" /* PID 1's */
 #define KEPT_USEC (300 * USEC_PER_SEC)
-#define KEPT_AFTER_USEC (600 * USEC_PER_SEC) /* so long after the boot somebody should keep the clock */
 #define DISKS_MAX 16u
 #define GPU_LINE_AGE (120 * USEC_PER_SEC)
 
@@ -392,7 +391,8 @@ static void look_at_clock(struct hostwatch *w) {
         const uint64_t now = now_boot();
         int r;
 
-        if (access(CONTAINER_FILE, F_OK) >= 0 || w->asking_clock || now < KEPT_AFTER_USEC ||
+        if (access(CONTAINER_FILE, F_OK) >= 0 || w->asking_clock ||
+            now < w->manager->settings.watch.clock_kept_usec ||
             (w->clock_asked && now < w->clock_asked + KEPT_USEC))
                 return;
         w->clock_asked = now;

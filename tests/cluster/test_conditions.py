@@ -22,7 +22,7 @@ def hosts(build, tmp_path_factory):
         running.kill()
     shutil.copy(program, shared / "fake-master")
     with Cluster(cluster_name(), 2, build=build, binds=[f"{shared}:/fake"], conf=[PATIENT, "agentd.conf:Agent.ConditionSettleSec=1", "agentd.conf:Agent.Interfaces=x*",
-                                               "agentd.conf:Agent.Disks=/scratch", "agentd.conf:Agent.DiskDrain=20%"]) as cluster:
+                                               "agentd.conf:Agent.Disks=/scratch", "agentd.conf:Agent.ClockKeptSec=1", "agentd.conf:Agent.DiskDrain=20%"]) as cluster:
         cluster.wait_nodes()
         cluster.exec("n2", "sh", "-c", "ip link add x0 type veth peer name y0 && ip link set x0 up && ip link set y0 up && mkdir -p /scratch && mount -t tmpfs -o size=16m none /scratch")
         yield cluster
@@ -113,6 +113,29 @@ def test_agents_view(hosts):
     hosts.wait_for(lambda: not seen(), 60, "it is over")
 
 
+def test_clock_that_nobody_keeps(hosts):
+    """What timedated says of the kernel's clock is what the host says; a container, whose clock is its host's, says nothing."""
+    marker = hosts.exec("n2", "cat", "/run/systemd/container")
+
+    def told():
+        conditions = hosts.primusctl_json("node", "show", "n2").get("conditions", [])
+        return [c["text"] for c in conditions if c["kind"] == "clock" and c["subject"] == "kept"]
+    assert told() == []
+    try:
+        hosts.exec("n2", "rm", "/run/systemd/container")
+        hosts.exec("n2", "systemctl", "restart", AGENTD)
+        hosts.wait_nodes()
+        kept = hosts.exec("n2", "timedatectl", "show", "-p", "NTPSynchronized", "--value").strip()
+        assert kept == "no", "it cannot ask the kernel in there"
+        hosts.wait_for(told, 30, "the condition")
+        assert told() == ["no time service keeps it ('timedatectl set-ntp yes')"]
+    finally:
+        hosts.exec("n2", "tee", "/run/systemd/container", input=marker)
+        hosts.exec("n2", "rm", "-f", "/run/primus/agent/conditions")
+        hosts.exec("n2", "systemctl", "restart", AGENTD)
+        hosts.wait_nodes()
+
+
 def test_clock(hosts):
     """masterd's clock comes with its answers to heartbeats. The last test here: n2 follows another master."""
     def seen():
@@ -126,26 +149,3 @@ def test_clock(hosts):
         assert found[0][2] == "drain" and "behind masterd's" in found[0][3]
         done = hosts.run("n2", "primusctl", "doctor")
         assert done.returncode == 1 and "clock skew: " in done.stdout
-
-
-def test_clock_that_nobody_keeps(cluster):
-    """What timedated says of the kernel's clock is what the host says; a container, whose clock is its host's, says nothing."""
-    marker = cluster.exec("n2", "cat", "/run/systemd/container")
-
-    def told():
-        conditions = cluster.primusctl_json("node", "show", "n2").get("conditions", [])
-        return [c["text"] for c in conditions if c["kind"] == "clock" and c["subject"] == "kept"]
-    assert told() == []
-    try:
-        cluster.exec("n2", "rm", "/run/systemd/container")
-        cluster.exec("n2", "systemctl", "restart", AGENTD)
-        cluster.wait_nodes()
-        kept = cluster.exec("n2", "timedatectl", "show", "-p", "NTPSynchronized", "--value").strip()
-        assert kept == "no", "it cannot ask the kernel in there"
-        cluster.wait_for(told, 30, "the condition")
-        assert told() == ["no time service keeps it ('timedatectl set-ntp yes')"]
-    finally:
-        cluster.exec("n2", "tee", "/run/systemd/container", input=marker)
-        cluster.exec("n2", "rm", "-f", "/run/primus/agent/conditions")
-        cluster.exec("n2", "systemctl", "restart", AGENTD)
-        cluster.wait_nodes()
