@@ -27,7 +27,7 @@ EXECUTOR = ["executor", "executor/files", "executor/scan", "executor/feed", "exe
 PRIMUSCTL = ["tools/primusctl", "tools/primusctl/commands", "tools/primusctl/doctor", "tools/primusctl/view", "tools/primusctl/bus", "tools/primusctl/cli"]
 
 # Pure rooms: they decide, and know neither the state nor the loop of their program.
-MASTERD_PURE = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store", "masterd/health"}
+MASTERD_PURE = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store", "masterd/health", "masterd/search"}
 WEBD_PURE = {"webd/route"}
 AGENTD_PURE = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
                "agentd/feed", "agentd/log", "agentd/capture", "agentd/observe"}
@@ -47,13 +47,14 @@ ALLOWED = {
     "lib/unit": WIRE | POLICY,
     "lib/primus": WIRE | {"lib/record"},
     # masterd: the pure rooms see base alone; above them each sees what it decides about.
-    "masterd/spec": BASE,
+    "masterd/search": BASE,
+    "masterd/spec": BASE | {"masterd/search"},
     "masterd/sched": BASE,
     "masterd/store": BASE,
     "masterd/health": BASE,
     "masterd/node": WIRE | {"masterd/store"},
     "masterd/data": WIRE | {"masterd/spec", "masterd/store"},
-    "masterd/job": WIRE | {"masterd/spec", "masterd/sched", "masterd/store", "masterd/node", "masterd/data"},
+    "masterd/job": WIRE | {"masterd/search", "masterd/spec", "masterd/sched", "masterd/store", "masterd/node", "masterd/data"},
     **below(MASTERD, WIRE | POLICY | MASTERD_PURE),
     # Who calls is found out without a look at any state.
     "masterd/caller": WIRE,
@@ -91,7 +92,7 @@ ALLOWED = {
     "session": WIRE,
     # `validate` and `config` work without a master: the rules are the ones it would apply.
     # A file that was fetched is summed as its records are.
-    **below(PRIMUSCTL, WIRE | {"masterd/spec", "lib/record", "lib/json"}),
+    **below(PRIMUSCTL, WIRE | {"masterd/spec", "masterd/search", "lib/record", "lib/json"}),
     "tools/join": WIRE,
     # The state as a file: the store, and nothing that decides about jobs.
     "tools/state": BASE | {"masterd/store"},
@@ -116,7 +117,7 @@ LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
     r"archive(_entry)?\.h": {"executor/files", "tools/primusctl/bus", "tools/state"},
-    r"jansson\.h": {"executor/read", "lib/wire", "lib/json", "webd/route", "webd/serve", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
+    r"jansson\.h": {"executor/read", "lib/wire", "lib/json", "webd/route", "webd/serve", "masterd/data", "masterd/search", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
                       "masterd/admit", *PRIMUSCTL, "tools/state", "sim"},
     r"bpf/.*": {"starter/observe", "bpf"},
     r"microhttpd\.h": {"lib/http"},
@@ -129,7 +130,7 @@ LIBRARIES = {
 
 # Rooms that must not speak to systemd, a bus or a clock at all.
 CLOCKLESS = r"(systemd/.*|time\.h|sys/time\.h|unistd\.h|sys/socket\.h|lib/base/(clock|log)\.h)"
-PURE = {"masterd/sched": CLOCKLESS, "masterd/health": CLOCKLESS}
+PURE = {"masterd/sched": CLOCKLESS, "masterd/health": CLOCKLESS, "masterd/search": CLOCKLESS}
 
 SKIPPED = ("tests", "build", "docs", "examples", "packaging", ".git", ".cache")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')

@@ -39,6 +39,9 @@ struct peer {
         uint64_t queued_bytes;
         uint8_t *held; /* body of ENTRIES that the manager could not take yet */
         size_t held_size;
+        uint64_t number;    /* for results; counts up */
+        uint32_t n_results; /* that it waits for */
+        UT_hash_handle hh;
         bool final; /* has begun to say its last word */
         bool busy;  /* one of its packets is being handled: it is freed afterwards */
         bool dead;
@@ -63,6 +66,8 @@ struct feed_server {
         const struct feed_ops *ops;
         void *userdata;
         struct peer *peers;
+        struct peer *by_number;
+        uint64_t last_number;
         struct unit *units;
         uint32_t n_known, n_strangers;
         struct pipe_budget budget;

@@ -54,6 +54,8 @@ static void peer_free(struct peer *p) {
         if (p->busy)
                 return; /* by whoever is busy with it */
         DL_DELETE(s->peers, p);
+        if (p->number > 0)
+                HASH_DELETE(hh, s->by_number, p);
         if (p->state == PEER_KNOWN)
                 s->n_known--;
         else
@@ -240,6 +242,24 @@ static const char *on_final(struct peer *p, const uint8_t *body, size_t size, co
         return NULL;
 }
 
+static const char *on_result(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_server *s = p->server;
+        struct feed_result result;
+
+        if (size < sizeof(result) || size > FEED_RESULT_MAX || p->unit->info.kind == ORDER_SCAN)
+                return "RESULT does not belong here";
+        memcpy(&result, body, sizeof(result));
+        if (p->n_results >= FEED_RESULTS_MAX)
+                return "said more results than it may before one is taken";
+        if (p->number == 0) {
+                p->number = ++s->last_number;
+                HASH_ADD(hh, s->by_number, number, sizeof(p->number), p);
+        }
+        p->n_results++;
+        s->ops->on_result(s->userdata, p->number, &p->unit->info.id, &result);
+        return NULL;
+}
+
 static const char *on_entries(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
         struct feed_server *s = p->server;
         struct scan_batch batch;
@@ -280,7 +300,7 @@ static const struct {
         { PEER_NEW, FEED_HELLO, on_hello },       { PEER_CHALLENGED, FEED_ANSWER, on_answer },
         { PEER_KNOWN, FEED_OPEN, on_open },       { PEER_KNOWN, FEED_PROGRESS, on_progress },
         { PEER_KNOWN, FEED_ENTRIES, on_entries }, { PEER_KNOWN, FEED_BYE, on_bye },
-        { PEER_KNOWN, FEED_FINAL, on_final },
+        { PEER_KNOWN, FEED_FINAL, on_final },     { PEER_KNOWN, FEED_RESULT, on_result },
 };
 
 static const char *peer_handle(struct peer *p, const struct feed_header *h, const uint8_t *body,
@@ -580,6 +600,23 @@ int feed_farewell(struct feed_server *s, const struct executor_id *id) {
         struct peer *p = feeder_of(s, id);
 
         return p ? feed_send_simple(p, FEED_FAREWELL, NULL, 0) : -ENOTCONN;
+}
+
+void feed_taken(struct feed_server *s, uint64_t peer, uint64_t number, const char *refused) {
+        size_t n = refused ? MIN(strlen(refused), (size_t)400) : 0;
+        uint8_t body[sizeof(struct feed_taken) + 400];
+        struct feed_taken taken = { .number = number, .refused = refused != NULL, .text_size = (uint32_t)n };
+        struct peer *p;
+
+        HASH_FIND(hh, s->by_number, &peer, sizeof(peer), p);
+        if (!p || p->dead || p->n_results == 0)
+                return;
+        p->n_results--;
+        memcpy(body, &taken, sizeof(taken));
+        if (n > 0)
+                memcpy(body + sizeof(taken), refused, n);
+        if (feed_send_simple(p, FEED_TAKEN, body, sizeof(taken) + n) < 0)
+                peer_free(p);
 }
 
 void feed_drop_all(struct feed_server *s) {

@@ -11,6 +11,7 @@
 #include <systemd/sd-event.h>
 
 #include "agentd/feed/identity.h"
+#include "lib/wire/feed.h"
 #include "lib/wire/messages.h"
 
 struct feed_server;
@@ -41,6 +42,10 @@ struct feed_ops {
         /* No more will come. 0: all of it has been passed on, the executor may go; -EAGAIN: feed_farewell()
          * will be called for it. Its unit ends only after that, or 30 s later. */
         int (*on_bye)(void *userdata, const struct executor_id *id, bool failed, const char *text);
+        /* A trial's result, in the order of a connection. feed_taken() is called for (peer, result->number)
+         * when masterd has it; if it never is, the peer says it again on its next connection. */
+        void (*on_result)(void *userdata, uint64_t peer, const struct executor_id *id,
+                          const struct feed_result *result);
         /* See struct pipe_budget; may be NULL. */
         void (*widen)(int fd, uint32_t size, void *userdata);
 };
@@ -79,6 +84,10 @@ int feed_resume(struct feed_server *s, const struct executor_id *id);
 
 /* Lets an executor go whose on_bye() answered -EAGAIN. */
 int feed_farewell(struct feed_server *s, const struct executor_id *id);
+
+/* Tells a peer that its result is on masterd's disk; or (refused not NULL) why it will not be. A peer that
+ * has gone is passed over. */
+void feed_taken(struct feed_server *s, uint64_t peer, uint64_t number, const char *refused);
 
 /* Hangs up on all executors, which connect again at once and say everything anew: for the manager when it has
  * a new link, on which masterd knows nothing of what went over the old one. */

@@ -17,6 +17,7 @@
 #include "lib/unit/files.h"
 
 #define FETCH_USEC (60 * USEC_PER_SEC)
+#define RESULT_USEC UINT64_MAX /* as long as the link is there: masterd answers what it has on disk */
 
 /* GetBundle, under way (slot) or waiting for the connection. */
 struct fetch {
@@ -194,6 +195,56 @@ static void on_progress(void *userdata, const struct executor_id *id, const stru
         if ((r = link_message(d->link, false, "FeedReport", &m)) < 0 || (r = send_report(m, id, report)) < 0)
                 log_full(LOG_DEBUG, r, NULL,
                          "FeedReport was not sent; the executor says it again on the next link");
+}
+
+/* A result that masterd has not answered yet. */
+struct asked {
+        struct data *data;
+        uint64_t peer, number;
+};
+
+/* Without an answer (the link is over) it is said again: on a new link all executors connect anew. */
+static int on_result_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct asked *a = userdata;
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        if (!e)
+                feed_taken(a->data->feed, a->peer, a->number, NULL);
+        else if (sd_bus_error_has_name(e, LINK_ERROR_REFUSED) || sd_bus_error_has_name(e, LINK_ERROR_UNKNOWN))
+                feed_taken(a->data->feed, a->peer, a->number, e->message ?: "masterd refuses it");
+        else if (sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_METHOD))
+                feed_taken(a->data->feed, a->peer, a->number,
+                           "masterd is of a release that knows no searches");
+        return 0;
+}
+
+static int ask_result(struct data *d, uint64_t peer, const struct executor_id *id,
+                      const struct feed_result *result) {
+        struct trial_report report = { *id, result->step, result->metric, result->invalid };
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        _cleanup_free_ struct asked *a = malloc(sizeof(*a));
+        sd_bus_slot *slot;
+
+        if (!a)
+                return -ENOMEM;
+        *a = (struct asked){ d, peer, result->number };
+        TRY(link_message(d->link, false, "TrialReport", &m));
+        TRY(trial_report_append(m, &report));
+        TRY(sd_bus_call_async(sd_bus_message_get_bus(m), &slot, m, on_result_answer, a, RESULT_USEC));
+        (void)sd_bus_slot_set_destroy_callback(slot, free);
+        (void)sd_bus_slot_set_floating(slot, true);
+        sd_bus_slot_unref(slot);
+        (void)TAKE_PTR(a); /* the slot's */
+        return 0;
+}
+
+static void on_result(void *userdata, uint64_t peer, const struct executor_id *id,
+                      const struct feed_result *result) {
+        int r = ask_result(userdata, peer, id, result);
+
+        if (r < 0)
+                log_full(LOG_DEBUG, r, NULL,
+                         "A trial's result was not sent; it is said again on the next link");
 }
 
 static int on_final(void *userdata, const char *unit, const void *body, size_t size, bool first) {
@@ -405,6 +456,7 @@ int data_listen(struct data *d) {
                 .on_open = on_open,
                 .on_progress = on_progress,
                 .on_final = on_final,
+                .on_result = on_result,
                 .on_entries = on_entries,
                 .on_bye = on_bye,
                 .widen = on_narrow_pipe,

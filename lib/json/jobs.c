@@ -107,6 +107,7 @@ static const struct json_member trial[] = {
         { "reason", "s" },
         { "ends", "b" },
         { "elements", "u", .absent = JSON_ZERO_NONE },
+        { "search", "a{sv}", .absent = JSON_OR_NONE, .parts = &json_search },
         { "savepoint", "s", .absent = JSON_OR_NONE },
         PLACE,
         { "warnings", "as", .make = json_comes_later },

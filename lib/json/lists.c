@@ -39,6 +39,29 @@ static const struct json_member task[] = {
 };
 const struct json_shape json_task = { "data", "(tssayttttussa{sv})", task, ELEMENTSOF(task) };
 
+/* ---- trials ---- */
+
+/* As an object. */
+static json_t *params_of(const json_t *o) {
+        return json_loads(json_get_text(o, "given"), 0, NULL) ?: json_object();
+}
+
+static const struct json_member trial[] = {
+        { "trial", "u", .at = 1 },
+        { "job", "u", .at = 2 },
+        { "state", "s", .at = 3 },
+        { "bracket", "u", .at = 4 },
+        { "rungs", "u", .at = 5 },
+        { "step", "t", .at = 6 },
+        { "metric", "d", .at = 7 },
+        { "best", "d", .at = 8 },
+        { "bestStep", "t", .at = 9 },
+        { "given", "s", .at = 10, .hidden = true },
+        { "params", "a{sv}", .make = params_of },
+};
+const struct json_shape json_trial_row = { "search show: trial", "(uusuutddtsa{sv})", trial,
+                                           ELEMENTSOF(trial) };
+
 /* ---- savepoints ---- */
 
 static const struct json_member savepoint[] = {

@@ -16,6 +16,7 @@ extern const struct json_shape json_trial;   /* TrySubmit */
 extern const struct json_shape json_job;      /* GetAll, of a job */
 extern const struct json_shape json_executor; /* ListExecutors, a row */
 extern const struct json_shape json_status;   /* GetStatus */
+extern const struct json_shape json_search;   /* of "search" */
 /* Adds status and executors to the job: what primusctl status prints. 0 or -ENOMEM. */
 int json_status_join(json_t *job, json_t *status, json_t *executors);
 
@@ -37,6 +38,7 @@ extern const struct json_shape json_node;       /* Describe, of a node */
 extern const struct json_shape json_token;      /* ListTokens, a row */
 
 /* lists.c */
+extern const struct json_shape json_trial_row; /* ListTrials, a row */
 extern const struct json_shape json_task;      /* ListTasks, a row */
 extern const struct json_shape json_savepoint; /* ListSavepoints, a row */
 extern const struct json_shape json_usage;     /* Usage, a row */

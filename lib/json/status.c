@@ -146,6 +146,26 @@ static const struct json_member array[] = {
 };
 static const struct json_shape arrays = { "status: array", "a{sv}", array, ELEMENTSOF(array) };
 
+static const struct json_member rung[] = {
+        { "bracket", "u", .at = 1 },  { "rung", "u", .at = 2 },   { "units", "t", .at = 3 },
+        { "expected", "u", .at = 4 }, { "trials", "u", .at = 5 },
+};
+static const struct json_shape rungs = { "status: search rung", "(uutuu)", rung, ELEMENTSOF(rung) };
+
+static const struct json_member search[] = {
+        { "method", "s" },
+        { "metric", "s", .absent = JSON_ZERO_NULL },
+        { "smaller", "b" },
+        { "trials", "u" },
+        { "made", "u" },
+        { "invalid", "u" },
+        { "best", "u", .absent = JSON_OR_NULL },
+        { "bestMetric", "d", .absent = JSON_OR_NULL },
+        { "bestStep", "t", .absent = JSON_OR_NULL },
+        { "rungs", "a(uutuu)", .parts = &rungs },
+};
+const struct json_shape json_search = { "status: search", "a{sv}", search, ELEMENTSOF(search) };
+
 static const struct json_member avoids[] = {
         { "node", "s", .at = 1 },
         { "until", "t", .at = 2, .absent = JSON_MOST_NULL },
@@ -165,6 +185,7 @@ static const struct json_member status[] = {
         { "lockstep", "s", .absent = JSON_OR_NONE },
         { "verdicts", "aa{sv}", .parts = &json_verdict },
         { "array", "a{sv}", .absent = JSON_OR_NONE, .parts = &arrays },
+        { "search", "a{sv}", .absent = JSON_OR_NONE, .parts = &json_search },
         { "visibleTo", "s", .hidden = true },
         { "cwd", "ay", .hidden = true },
         { "errorComing", "b", .hidden = true },

@@ -188,6 +188,28 @@ uint32_t primus_tfrecord_checksum(const void *data, size_t size);
  * Outside of Primus it does nothing. */
 void primus_progress(uint64_t step);
 
+/* A trial of a search (the job's search, primus-job(5)): $PRIMUS_TRIAL is its number, $PRIMUS_TRIAL_PARAMS
+ * its parameters as a JSON object, $PRIMUS_TRIAL_SEED a seed for what it draws. It reports how good it is,
+ * and may be stopped for it (SIGTERM, as any stop). Needs no data and no other handle. */
+struct primus_trial;
+
+/* -ENOENT: this is no trial. Starts a thread, which speaks with primus-agentd. */
+int primus_trial_open(struct primus_trial **ret);
+/* A result of the search's metric (NaN: it is no number) behind so many units of training, each step higher
+ * than the one before; a trial that went back to a checkpoint may say again what it has said. Returns at
+ * once, whether or not agentd and masterd are there: it is sent until masterd has it on disk. (It waits while
+ * 1024 are not.) One process of the trial does that. -ECHILD: in a forked child. */
+int primus_trial_report(struct primus_trial *t, uint64_t step, double metric);
+/* The parameters make no sense: the trial is stopped, does not count, and (but of a grid or a list) there is
+ * another one instead. */
+int primus_trial_invalid(struct primus_trial *t);
+/* Waits until masterd has all of them on disk: before the trainer exits. -ETIMEDOUT; -EREMOTEIO: one was
+ * refused, primus_trial_error() says why. */
+int primus_trial_flush(struct primus_trial *t, uint64_t timeout_usec);
+const char *primus_trial_error(const struct primus_trial *t);
+/* Gives up what is not flushed. */
+void primus_trial_close(struct primus_trial *t);
+
 /* Who is in the job now. Executors come and go while it runs; whenever who is where has changed, the job's
  * epoch rises. A trainer that can adapt reads again, at once (below), or when it gets the signal of the job's
  * rendezvous.signal. */

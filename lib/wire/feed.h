@@ -16,7 +16,7 @@
  * version (HELLO, WELCOME), and both then say only what the lower one knows. Packets may become longer at
  * their end, unless an array or a text follows; a new type is passed over by an older executor and must not
  * be sent to an older agentd. */
-#define FEED_VERSION 3u
+#define FEED_VERSION 4u
 #define FEED_VERSION_OLDEST 2u /* of the release before this one */
 static inline bool feed_version_fits(uint32_t version) {
         return version >= FEED_VERSION_OLDEST && version <= FEED_VERSION + 1;
@@ -24,6 +24,11 @@ static inline bool feed_version_fits(uint32_t version) {
 
 /* From this one on the executor says in OPEN how many sources it knows, and may be told of more. */
 #define FEED_VERSION_SOURCES 3u
+
+/* From this one on a process of any executor, not of those with data alone, may say RESULT. */
+#define FEED_VERSION_RESULTS 4u
+#define FEED_RESULT_MAX 512u /* bytes of one, also of a later version's */
+#define FEED_RESULTS_MAX 32u /* of one connection that are not TAKEN yet */
 
 enum feed_type {
         /* executor -> agentd */
@@ -33,8 +38,9 @@ enum feed_type {
         FEED_PROGRESS,  /* struct feed_progress + array of task_progress */
         FEED_ENTRIES,   /* scan: struct feed_entries + text + array of scan_entry */
         FEED_BYE,       /* struct feed_bye + text: no more will come */
-        FEED_FINAL, /* as PROGRESS, of all tasks that it held: the trainer has ended. agentd keeps it until
-                     * masterd has the end of the unit on disk */
+        FEED_FINAL,  /* as PROGRESS, of all tasks that it held: the trainer has ended. agentd keeps it until
+                      * masterd has the end of the unit on disk */
+        FEED_RESULT, /* struct feed_result: of a trial (FEED_VERSION_RESULTS) */
         /* agentd -> executor */
         FEED_CHALLENGE = 64, /* struct feed_challenge */
         FEED_WELCOME,        /* struct feed_welcome; with a pipe: SCM_RIGHTS, its read end and write end */
@@ -44,6 +50,7 @@ enum feed_type {
         FEED_REFUSED,        /* text: why; the connection is closed after it */
         FEED_FAREWELL,       /* nothing: BYE and all before it have been passed on */
         FEED_SOURCE,         /* u32 number + text: a source that the job has more (FEED_VERSION_SOURCES) */
+        FEED_TAKEN,          /* struct feed_taken + text: what masterd has on disk of results */
 };
 
 struct feed_header {
@@ -87,6 +94,18 @@ struct feed_control_order {
         uint32_t op; /* enum feed_control */
         uint32_t reserved;
         uint64_t task, value;
+};
+struct feed_result {
+        uint64_t number; /* the sender's, for TAKEN */
+        uint64_t step;
+        double metric; /* NaN: no number */
+        uint32_t invalid;
+        uint32_t reserved;
+};
+struct feed_taken {
+        uint64_t number;
+        uint32_t refused; /* 1: text says why; saying it again does not help */
+        uint32_t text_size;
 };
 struct feed_bye {
         uint32_t failed; /* 1: text says why */

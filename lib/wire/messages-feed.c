@@ -215,3 +215,21 @@ int scan_batch_read(sd_bus_message *m, struct scan_batch *ret) {
         *ret = b;
         return 1;
 }
+
+int trial_report_append(sd_bus_message *m, const struct trial_report *t) {
+        TRY(executor_id_append(m, &t->id));
+        TRY(sd_bus_message_append(m, "tdb", t->step, t->metric, (int)t->invalid));
+        return link_append_extra_empty(m);
+}
+
+int trial_report_read(sd_bus_message *m, struct trial_report *ret) {
+        struct trial_report t = {};
+        int r;
+
+        if ((r = executor_id_read(m, &t.id)) <= 0 ||
+            (r = sd_bus_message_read(m, "td", &t.step, &t.metric)) <= 0 ||
+            (r = link_read_bool(m, &t.invalid)) <= 0 || (r = link_skip_extra(m)) <= 0)
+                return link_bad(r);
+        *ret = t;
+        return 1;
+}

@@ -272,6 +272,7 @@ void exit_report_done(struct exit_report *e);
  * FeedReport(id, ay progress, u credits, (tttt) counters, a{sv} {"sync" t})
  * Ready(id, b ready, s why, a{sv})         it is ready, or why not in time; again with every registration
  * ScanBatch(id, ay entries, b last, s error, a{sv} {"waitingFor" s, "passed" t})   error "" = fine
+ * TrialReport(id, t step, d metric, b invalid, a{sv})   a call: answered (a{sv}) once it is on masterd's disk
  * Tail(id, t offset, ay bytes, a{sv})      log bytes [offset, offset + n) of the executor since its start */
 
 /* The arrays are packed (lib/wire/tasks.h) and bounded by TASKS_WIRE_MAX; agentd passes them on as they are.
@@ -297,6 +298,17 @@ struct feed_opened {
 };
 int feed_opened_append(sd_bus_message *m, const struct feed_opened *f);
 int feed_opened_read(sd_bus_message *m, struct feed_opened *ret);
+
+/* What a trial of a search says: a result at that many units of training, or that its parameters make no
+ * sense. */
+struct trial_report {
+        struct executor_id id;
+        uint64_t step;
+        double metric; /* NaN: no number */
+        bool invalid;
+};
+int trial_report_append(sd_bus_message *m, const struct trial_report *t);
+int trial_report_read(sd_bus_message *m, struct trial_report *ret);
 
 struct scan_batch {
         const uint8_t *entries; /* array of scan_entry */

@@ -220,8 +220,8 @@ struct job *submit_admit(struct manager *m, struct job *j) {
         record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executor%s in %zu role%s", j->owner,
                      j->n_executors, PLURAL(j->n_executors), j->spec->n_roles, PLURAL(j->spec->n_roles));
         if (j->array)
-                record_event(m, j, "array", NULL, "an array of %u element%s", j->array->range.n,
-                             PLURAL(j->array->range.n));
+                record_event(m, j, "array", NULL, "an array of %u element%s", array_total(j->array),
+                             PLURAL(array_total(j->array)));
         depend_watch(m, j);
         placement_enqueue(m, j);
         return j;

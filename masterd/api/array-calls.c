@@ -32,10 +32,11 @@ static int append_counts(sd_bus_message *reply, const struct array *a) {
                 }
         if (r < 0)
                 return r;
-        return sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "size", "u", a->range.n, "waiting",
-                                     "u", n[ELEMENT_UNMADE] + n[ELEMENT_WAITS], "running", "u",
-                                     n[ELEMENT_RUNS], "succeeded", "u", n[ELEMENT_SUCCEEDED], "failed", "u",
-                                     n[ELEMENT_FAILED], "killed", "u", n[ELEMENT_KILLED]);
+        return sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "size", "u", array_total(a),
+                                     "waiting", "u",
+                                     n[ELEMENT_UNMADE] + n[ELEMENT_WAITS] + array_total(a) - a->range.n,
+                                     "running", "u", n[ELEMENT_RUNS], "succeeded", "u", n[ELEMENT_SUCCEEDED],
+                                     "failed", "u", n[ELEMENT_FAILED], "killed", "u", n[ELEMENT_KILLED]);
 }
 
 int api_append_array(sd_bus_message *reply, struct manager *m, const struct job *j) {
@@ -161,6 +162,12 @@ static int refuse_again(const struct job *j, sd_bus_error *error) {
                         error, ERROR_REFUSED,
                         "Job %u is no array: there are no failed elements of it to run again (without "
                         "--failed it runs again as a whole)",
+                        j->number);
+        if (j->array->trials)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Job %u is a search, which has decided by how its trials ended; without --failed it "
+                        "runs again as a whole",
                         j->number);
         if (!job_state_ended(j->state))
                 return sd_bus_error_setf(

@@ -259,6 +259,7 @@ LOOK(on_list_executors, api_list_executors)
 LOOK(on_telemetry, api_telemetry)
 LOOK(on_list_events, list_events)
 LOOK(on_list_tasks, api_list_tasks)
+LOOK(on_list_trials, api_list_trials)
 LOOK(on_why, api_why)
 
 static int on_read_log(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -367,6 +368,9 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListTasks", SD_BUS_ARGS("t", after, "a{sv}", filter),
                                 SD_BUS_RESULT("a(tssayttttussa{sv})", tasks), on_list_tasks,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListTrials", SD_BUS_ARGS("u", from),
+                                SD_BUS_RESULT("a(uusuutddtsa{sv})", trials), on_list_trials,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("RetryTask", SD_BUS_ARGS("t", task), SD_BUS_RESULT("t", changed),
                                 on_retry_task, SD_BUS_VTABLE_UNPRIVILEGED),

@@ -159,6 +159,7 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
                 r = append_data(reply, j);
         if (r >= 0)
                 r = api_append_array(reply, userdata, j);
+        r = r < 0 ? r : api_append_search(reply, j);
         if (r >= 0)
                 r = api_append_verdicts(reply, userdata, j);
         if (r >= 0)

@@ -19,6 +19,7 @@
 #include "masterd/fleet/liveness.h"
 #include "masterd/fleet/stuck.h"
 #include "masterd/life/attempts.h"
+#include "masterd/life/searches.h"
 #include "masterd/link/identity.h"
 #include "masterd/link/link-hold.h"
 #include "masterd/link/link.h"
@@ -353,6 +354,22 @@ static int on_feed_report(sd_bus_message *m, void *userdata, sd_bus_error *error
         return 1;
 }
 
+static int on_trial_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct trial_report report;
+        int r = trial_report_read(m, &report);
+
+        if (r <= 0) {
+                unusable(l, r < 0 ? r : -EBADMSG, "result of a trial");
+                return r < 0 ? r : -EBADMSG;
+        }
+        if (!node_of(l) || l->bulk || !l->registered)
+                return refuse(l, m, LINK_ERROR_REFUSED, "TrialReport belongs behind Register");
+        r = searches_reported(l->manager, l->node, m, &report, error);
+        link_hold_for_store(l);
+        return r;
+}
+
 static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct scan_batch batch;
@@ -451,6 +468,8 @@ const sd_bus_vtable api_link_vtable[] = {
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("FeedReport", "(ayusuu)ayu(tttt)a{sv}", "", on_feed_report,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("TrialReport", "(ayusuu)tdba{sv}", "a{sv}", on_trial_report,
+                      SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Ready", "(ayusuu)bsa{sv}", "", on_ready_report,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Taken", "(ayusuu)a{sv}", "", on_taken,

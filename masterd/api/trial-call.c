@@ -7,6 +7,7 @@
 #include "masterd/admit/submit.h"
 #include "masterd/api/api-parts.h"
 #include "masterd/api/api.h"
+#include "masterd/api/job-calls.h"
 #include "masterd/caller/reply.h"
 #include "masterd/core/manager.h"
 #include "masterd/job/array.h"
@@ -45,7 +46,8 @@ static int append_trial(const struct trying *q, sd_bus_message *reply) {
         if (never)
                 TRY(sd_bus_message_append(reply, "{sv}", "ends", "b", true));
         if (j->array)
-                TRY(sd_bus_message_append(reply, "{sv}", "elements", "u", j->array->range.n));
+                TRY(sd_bus_message_append(reply, "{sv}", "elements", "u", array_total(j->array)));
+        TRY(api_append_search(reply, j));
         if (q->savepoint)
                 TRY(sd_bus_message_append(reply, "{sv}", "savepoint", "s", q->savepoint));
         return placed > 0 ? 0 : api_append_why(reply, m, j, w);

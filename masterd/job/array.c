@@ -19,6 +19,7 @@ struct array *array_free(struct array *a) {
                 a->share->bytes -= array_active(a) * a->element_bytes;
         }
         array_range_done(&a->range);
+        trials_free(a->trials);
         spec_free(a->element);
         free(a->states);
         free(a->jobs);
@@ -46,6 +47,42 @@ int array_new(const char *text, struct array **ret) {
         }
         a->n_state[ELEMENT_UNMADE] = a->range.n;
         *ret = a;
+        return 0;
+}
+
+int array_new_search(const struct search_spec *spec, struct array **ret) {
+        struct array *a = calloc(1, sizeof(*a));
+        int r = a ? trials_new(spec, &a->trials) : -ENOMEM;
+
+        if (r < 0) {
+                array_free(a);
+                return r;
+        }
+        *ret = a;
+        return 0;
+}
+
+int array_grow(struct array *a) {
+        uint32_t n = a->range.n + 1;
+        uint32_t *indices, *jobs;
+        uint8_t *states;
+
+        /* Room for twice as many, whenever their number is a power of two. */
+        if ((a->range.n & (a->range.n - 1)) == 0) {
+                indices = reallocarray(a->range.indices, (size_t)2 * n, sizeof(*indices));
+                a->range.indices = indices ?: a->range.indices;
+                states = reallocarray(a->states, (size_t)2 * n, sizeof(*states));
+                a->states = states ?: a->states;
+                jobs = reallocarray(a->jobs, (size_t)2 * n, sizeof(*jobs));
+                a->jobs = jobs ?: a->jobs;
+                if (!indices || !states || !jobs)
+                        return -ENOMEM;
+        }
+        a->range.indices[a->range.n] = a->range.n;
+        a->states[a->range.n] = ELEMENT_UNMADE;
+        a->jobs[a->range.n] = 0;
+        a->range.n = n;
+        a->n_state[ELEMENT_UNMADE]++;
         return 0;
 }
 
@@ -113,13 +150,18 @@ uint32_t array_active(const struct array *a) {
 }
 
 bool array_over(const struct array *a) {
-        return a->n_state[ELEMENT_UNMADE] == 0 && array_active(a) == 0;
+        return a->n_state[ELEMENT_UNMADE] == 0 && array_active(a) == 0 &&
+               !(a->trials && search_wants(a->trials->search));
+}
+
+uint32_t array_total(const struct array *a) {
+        return a->trials ? MAX(a->range.n, a->trials->settings.max_trials) : a->range.n;
 }
 
 size_t array_bytes(const struct array *a) {
         return heap_of(sizeof(*a)) + heap_of(a->range.n * sizeof(*a->range.indices)) +
                heap_of(a->range.n * sizeof(*a->states)) + heap_of(a->range.n * sizeof(*a->jobs)) +
-               (a->element ? spec_bytes(a->element) : 0);
+               (a->element ? spec_bytes(a->element) : 0) + (a->trials ? search_bytes(a->trials->search) : 0);
 }
 
 /* One more would be too much of what its owner has under way. */
@@ -134,7 +176,7 @@ bool array_wants(struct array *a, size_t bytes_max, uint32_t *ret_position) {
                 return false;
         while (a->next < a->range.n && a->states[a->next] != ELEMENT_UNMADE)
                 a->next++;
-        if (a->next == a->range.n)
+        if (a->next == a->range.n && !(a->trials && search_wants(a->trials->search)))
                 return false;
         *ret_position = a->next;
         return true;
@@ -161,8 +203,8 @@ char *array_text(const struct array *a, char *buf, size_t size) {
                 snprintf(killed, sizeof(killed), ", %u killed", n[ELEMENT_KILLED]);
         if (!array_over(a))
                 snprintf(active, sizeof(active), "; %u run, %u wait", n[ELEMENT_RUNS],
-                         n[ELEMENT_WAITS] + n[ELEMENT_UNMADE]);
-        snprintf(buf, size, "%u of %u succeeded%s%s%s", n[ELEMENT_SUCCEEDED], a->range.n, failed, killed,
-                 active);
+                         n[ELEMENT_WAITS] + n[ELEMENT_UNMADE] + array_total(a) - a->range.n);
+        snprintf(buf, size, "%u of %u %ssucceeded%s%s%s", n[ELEMENT_SUCCEEDED], array_total(a),
+                 a->trials ? "trials " : "", failed, killed, active);
         return buf;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "masterd/job/states.h"
+#include "masterd/job/trials.h"
 #include "masterd/spec/array.h"
 #include "masterd/spec/spec.h"
 
@@ -32,7 +33,8 @@ struct array_share {
 };
 
 struct array {
-        struct array_range range;
+        struct array_range range; /* of a search: its trials so far */
+        struct trials *trials;    /* it is a search: it says whether there is to be another; else NULL */
         struct job_spec *element; /* the configuration that its elements have together; NULL: none made yet */
         size_t element_bytes;     /* what each of them takes, as soon as one was made */
         uint8_t *states;          /* enum element_state, by position in the range */
@@ -45,6 +47,10 @@ struct array {
 
 /* -EINVAL, -ENOMEM. */
 int array_new(const char *text, struct array **ret);
+/* Of a search. The same. */
+int array_new_search(const struct search_spec *spec, struct array **ret);
+/* Its next trial, which it wanted: its place here, too. -ENOMEM. */
+int array_grow(struct array *a);
 struct array *array_free(struct array *a);
 
 /* The position of an index; -ENOENT: the array has no such. */
@@ -59,11 +65,13 @@ void array_join(struct array *a, struct array_share *share);
 /* Each element takes so many bytes. Said once, when the first one is made or loaded. */
 void array_weigh(struct array *a, size_t element_bytes);
 
-/* The next one to make, when one more may be under way: of ARRAY_WINDOW, and of so many bytes. */
+/* The next one to make, when one more may be under way: of ARRAY_WINDOW, and of so many bytes. Of a search it
+ * may be the one behind all that there are: then array_grow() comes first. */
 bool array_wants(struct array *a, size_t bytes_max, uint32_t *ret_position);
 size_t array_bytes(const struct array *a);    /* that it takes itself */
 uint32_t array_active(const struct array *a); /* WAITS and RUNS */
-bool array_over(const struct array *a);       /* every element has ended */
+bool array_over(const struct array *a);       /* every element has ended, and there is to be no other */
+uint32_t array_total(const struct array *a);  /* elements, also those that are to come */
 
 /* Those that did not succeed are to be made again; of an array without active elements. Returns how many. */
 uint32_t array_again(struct array *a);

@@ -19,6 +19,7 @@
 #include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/revive.h"
+#include "masterd/life/searches.h"
 #include "masterd/life/suspension.h"
 #include "masterd/queue/queueing.h"
 
@@ -51,6 +52,7 @@ static int element_spec(const char *config, size_t size, struct job_spec **ret) 
         free(spec->array.array);
         free(spec->array.begin);
         spec->array.array = spec->array.begin = NULL;
+        spec_drop_search(spec);
         *ret = spec;
         return 0;
 }
@@ -80,6 +82,8 @@ int arrays_load_spec(struct manager *m, const struct job_record *r, struct job_s
 }
 
 int arrays_prepare(struct job *j) {
+        if (search_spec_given(&j->spec->search))
+                return array_new_search(&j->spec->search, &j->array);
         return j->spec->array.array ? array_new(j->spec->array.array, &j->array) : 0;
 }
 
@@ -107,7 +111,7 @@ static int copy_secrets(const struct job *from, struct job *to) {
 }
 
 static int describe(struct job *e, const struct job *array) {
-        char **env = calloc(4, sizeof(*env));
+        char **env = calloc(8, sizeof(*env));
 
         if (!env)
                 return -ENOMEM;
@@ -116,9 +120,11 @@ static int describe(struct job *e, const struct job *array) {
                 env[0] = NULL;
         if (asprintf(env + 1, "PRIMUS_ARRAY_INDEX=%u", e->element.index) < 0)
                 env[1] = NULL;
-        if (asprintf(env + 2, "PRIMUS_ARRAY_SIZE=%u", array->array->range.n) < 0)
+        if (asprintf(env + 2, "PRIMUS_ARRAY_SIZE=%u", array_total(array->array)) < 0)
                 env[2] = NULL;
-        return env[0] && env[1] && env[2] ? 0 : -ENOMEM;
+        if (!env[0] || !env[1] || !env[2])
+                return -ENOMEM;
+        return array->array->trials ? searches_describe(array, e->element.index, env + 3) : 0;
 }
 
 static void weigh(struct job *array, struct job *e) {
@@ -227,11 +233,12 @@ static void fill(struct manager *m, struct job *j) {
                         }
                         return;
                 }
-                r = make(m, j, position, &e);
+                r = position == a->range.n ? searches_created(m, j) : 0;
+                r = r < 0 ? r : make(m, j, position, &e);
                 if (r < 0) {
                         char reason[128];
                         snprintf(reason, sizeof(reason), "cannot make its element %u: %s",
-                                 a->range.indices[position], strerror(-r));
+                                 position < a->range.n ? a->range.indices[position] : position, strerror(-r));
                         lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
                         return;
                 }
@@ -267,8 +274,8 @@ static void run(struct manager *m, struct job *j) {
                 return;
         if (j->started_real == 0)
                 j->started_real = now_real();
-        record_event(m, j, "running", NULL, "the first of its %u element%s runs", j->array->range.n,
-                     PLURAL(j->array->range.n));
+        record_event(m, j, "running", NULL, "the first of its %u element%s runs", array_total(j->array),
+                     PLURAL(array_total(j->array)));
         lifecycle_job_changed(m, j);
 }
 
@@ -285,11 +292,17 @@ void arrays_job_changed(struct manager *m, struct job *e) {
 }
 
 static void finish(struct manager *m, struct job *j) {
-        char summary[ARRAY_SUMMARY_MAX], reason[ARRAY_SUMMARY_MAX + 1024];
-        bool good = j->array->n_state[ELEMENT_SUCCEEDED] == j->array->range.n;
+        char summary[ARRAY_SUMMARY_MAX], best[SEARCH_BEST_MAX],
+                reason[ARRAY_SUMMARY_MAX + SEARCH_BEST_MAX + 1024];
+        const struct trials *t = j->array->trials;
+        bool good = t ? j->array->n_state[ELEMENT_SUCCEEDED] > 0 && !search_gave_up(t->search)
+                      : j->array->n_state[ELEMENT_SUCCEEDED] == j->array->range.n;
 
         (void)array_text(j->array, summary, sizeof(summary));
-        snprintf(reason, sizeof(reason), "%s%s%.*s", summary, !good && j->reason ? "; first: " : "",
+        snprintf(reason, sizeof(reason), "%s%s%s%s%.*s", summary, searches_best_text(j, best, sizeof(best)),
+                 t && search_gave_up(t->search) ? "; too many of its trials were invalid: look at its space"
+                                                : "",
+                 !good && j->reason ? "; first: " : "",
                  !good && j->reason ? (int)strnlen(j->reason, 1000) : 0, j->reason ? j->reason : "");
         lifecycle_stop_job(m, j, good ? JOB_EVENT_SUCCEEDED : JOB_EVENT_FAILED, reason);
 }
@@ -312,6 +325,8 @@ void arrays_job_ended(struct manager *m, struct job *e) {
         if (!j || j->array->jobs[position] != e->number)
                 return;
         array_set(j->array, position, element_state_of(e->state));
+        if (j->array->trials)
+                searches_ended(m, j, e);
         arrays_first_error(m, e);
         if (e->state != JOB_SUCCEEDED) {
                 record_event(m, j, "element-failed", NULL, "%u[%u] %s: %s", j->number, e->element.index,

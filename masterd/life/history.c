@@ -9,10 +9,12 @@
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/feed/feeding.h"
+#include "masterd/job/array.h"
 #include "masterd/life/arrays.h"
 #include "masterd/life/holdings.h"
 #include "masterd/life/life-parts.h"
 #include "masterd/life/revive.h"
+#include "masterd/life/searches.h"
 #include "masterd/life/usage.h"
 
 /* Off the list of those that have ended. */
@@ -148,6 +150,27 @@ static void on_elements(void *userdata, int error, const struct element_record *
                 on_state(q, error, NULL, 0);
 }
 
+static void on_trials(void *userdata, int error, const struct trial_record *list, size_t n) {
+        struct request *q = userdata;
+
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                error = searches_loaded(q->job, list + i);
+        if (error >= 0)
+                error = store_query_elements(q->manager->store, q->number, UINT32_MAX, on_elements, q);
+        if (error < 0)
+                on_state(q, error, NULL, 0);
+}
+
+/* What there is of it beside its executors: of an array its elements, else its data. */
+static int ask_rest(struct request *q) {
+        struct store *s = q->manager->store;
+
+        if (!q->job->array)
+                return store_query_data_state(s, q->number, on_state, q);
+        return q->job->array->trials ? store_query_trials(s, q->number, on_trials, q)
+                                     : store_query_elements(s, q->number, UINT32_MAX, on_elements, q);
+}
+
 static void on_executors(void *userdata, int error, const struct executor_record *list, size_t n) {
         struct request *q = userdata;
         struct manager *m = q->manager;
@@ -155,8 +178,7 @@ static void on_executors(void *userdata, int error, const struct executor_record
         for (size_t i = 0; error >= 0 && i < n; i++)
                 error = revive_executor(m, q->job, list + i);
         if (error >= 0 && (q->job->data || q->job->array)) {
-                error = q->job->array ? store_query_elements(m->store, q->number, UINT32_MAX, on_elements, q)
-                                      : store_query_data_state(m->store, q->number, on_state, q);
+                error = ask_rest(q);
                 if (error >= 0)
                         return;
         }

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/cpulist.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
@@ -23,6 +24,7 @@
 #include "masterd/life/restart-scopes.h"
 #include "masterd/life/restarts.h"
 #include "masterd/life/savepoints.h"
+#include "masterd/life/searches.h"
 #include "masterd/life/suspension.h"
 #include "masterd/life/time-limit.h"
 #include "masterd/life/usage.h"
@@ -225,6 +227,12 @@ static int load_element(void *userdata, const struct element_record *r) {
         return 0;
 }
 
+static int load_trial(void *userdata, const struct trial_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+
+        return j ? searches_loaded(j, r) : 0;
+}
+
 static int load_change(void *userdata, const struct change_record *r) {
         struct job *j = manager_job(userdata, r->job);
 
@@ -327,11 +335,11 @@ int revive_load(struct manager *m) {
                 r = store_load_executors(m->store, load_executor, m);
         if (r >= 0)
                 r = store_load_secrets(m->store, load_secret, m);
-        if (r >= 0)
-                r = store_load_elements(m->store, load_element, m);
-        if (r >= 0)
-                r = store_load_usage(m->store, load_usage, m);
-        return r;
+        if (r < 0)
+                return r;
+        TRY(store_load_trials(m->store, load_trial, m));
+        TRY(store_load_elements(m->store, load_element, m));
+        return store_load_usage(m->store, load_usage, m);
 }
 
 int revive_resume(struct manager *m) {

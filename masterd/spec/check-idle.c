@@ -61,6 +61,26 @@ static int check_hosts(struct reader *r, const struct job_spec *s) {
         return say(r, all, ELEMENTSOF(all));
 }
 
+static int check_search_keys(struct reader *r, const struct job_spec *job) {
+        static const char no_rungs[] = "has no effect: this method stops nobody early; remove it";
+        static const char no_mode[] =
+                "has no effect: a mode is that of \"adaptive-asha\" without rungs; remove it";
+        static const char no_metric[] = "has no effect: there is no metric; remove it";
+        const struct search_spec *s = &job->search;
+        bool stops = search_has_rungs((enum search_method)s->method);
+        const struct condition all[] = {
+                { s->divisor != 4, stops, { "search", "divisor" }, no_rungs },
+                { s->max_rungs != 5, stops, { "search", "maxRungs" }, no_rungs },
+                { s->mode != SEARCH_STANDARD,
+                  s->method == SEARCH_ADAPTIVE && !s->rungs,
+                  { "search", "mode" },
+                  no_mode },
+                { !s->smaller, s->metric, { "search", "smaller" }, no_metric },
+        };
+
+        return search_spec_given(s) ? say(r, all, ELEMENTSOF(all)) : 0;
+}
+
 #define STAGING_DIR "inputManager", "workPreserve", "hdfsConfig", "stagingDir"
 
 static int check_no_data(struct reader *r, const struct job_spec *s) {
@@ -151,6 +171,7 @@ static int check_delivery(struct reader *r, const struct job_spec *s) {
 int check_idle(struct reader *r, const struct job_spec *s) {
         int q = check_hosts(r, s);
 
+        q = q < 0 ? q : check_search_keys(r, s);
         if (q < 0 || spec_n_sources(s) == 0)
                 return q < 0 ? q : check_no_data(r, s);
         q = check_delivery(r, s);

@@ -241,6 +241,7 @@ int check_job(struct reader *r, struct job_spec *s) {
                 q = check_limits(r, s);
         if (q >= 0)
                 q = check_failure(r, s);
+        q = q < 0 ? q : check_search(r, s);
         if (q >= 0)
                 q = check_queue(r, s);
         if (q >= 0)

@@ -19,6 +19,8 @@ int check_queue(struct reader *r, const struct job_spec *s);
 int check_placement(struct reader *r, const struct job_spec *s);
 /* What is about what they may use there (schema-limits.c). */
 int check_limits(struct reader *r, const struct job_spec *s);
+/* About a search (check-search.c); fills in how many trials. */
+int check_search(struct reader *r, struct job_spec *s);
 /* About failures (check-failure.c). */
 int complete_failure(struct job_spec *s);
 int check_failure(struct reader *r, const struct job_spec *s);

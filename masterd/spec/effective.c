@@ -70,6 +70,7 @@ static json_t *write_list(const struct key *k, char *items, size_t n) {
 static bool is_empty(const struct key *k, const void *target, size_t n) {
         switch (k->type) {
         case KEY_TEXT:
+        case KEY_JSON:
                 return !*(char *const *)target;
         case KEY_TEXTS:
         case KEY_NODES:
@@ -105,6 +106,8 @@ static json_t *write_value(const struct key *k, void *target, size_t n) {
                 return write_time(target);
         case KEY_ENUM:
                 return json_string(k->names[*(uint32_t *)target]);
+        case KEY_JSON:
+                return json_loads(*(char **)target, 0, NULL);
         case KEY_TEXT:
                 return json_string(*(char **)target);
         case KEY_TEXTS:

@@ -7,6 +7,7 @@
 #include "masterd/spec/schema-limits.h"
 #include "masterd/spec/schema-placement.h"
 #include "masterd/spec/schema-rows.h"
+#include "masterd/spec/schema-search.h"
 #include "masterd/spec/spec.h"
 #include "masterd/spec/valid.h"
 
@@ -297,6 +298,7 @@ static const struct key job_keys[] = {
         { "after", KEY_TEXTS, LIST_AT(job_spec, array.after, array.n_after), RANGE(0, AFTER_MAX),
           .valid = valid_after },
         { "begin", KEY_TEXT, AT(job_spec, array.begin), RANGE(1, 64), .valid = valid_begin },
+        JOB_SEARCH_ROW,
         { "array", KEY_TEXT, AT(job_spec, array.array), RANGE(1, ARRAY_TEXT_MAX), .valid = valid_array },
         WARNED("progressManagerConf", KEY_MESSAGE,
                "has no effect: a job's progress is that of its data, and shown as it is; remove it",

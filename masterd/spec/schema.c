@@ -62,6 +62,7 @@ int schema_preset(const struct schema *s, void *message) {
                         break;
                 case KEY_NUMBER:
                 case KEY_TIME:
+                case KEY_JSON:
                 case KEY_LIST:
                         break;
                 }
@@ -78,6 +79,7 @@ void schema_done(const struct schema *s, void *message) {
                         continue;
                 switch (k->type) {
                 case KEY_TEXT:
+                case KEY_JSON:
                         free(*(char **)target);
                         *(char **)target = NULL;
                         break;
@@ -117,6 +119,7 @@ size_t schema_bytes(const struct schema *s, const void *message) {
                         continue;
                 switch (k->type) {
                 case KEY_TEXT:
+                case KEY_JSON:
                         sum += heap_of_string(*(char *const *)target);
                         break;
                 case KEY_TEXTS:

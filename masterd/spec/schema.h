@@ -22,6 +22,7 @@ enum key_type {
         KEY_NUMBER,   /* no target; any number of the range of int64 or a fraction */
         KEY_ENUM,     /* uint32_t; a word of names, or its number */
         KEY_TEXT,     /* char * */
+        KEY_JSON,     /* char *; an object or array, as compact JSON with sorted names, for others to read */
         KEY_TEXTS,    /* char **, NULL-ended, and its count (size_t) at count */
         KEY_NODES,    /* the same; an array of names, or a host list in one text */
         KEY_MAP,      /* the same, NAME=VALUE; an object of texts */

@@ -17,6 +17,7 @@
 #include "masterd/spec/spec-health.h"
 #include "masterd/spec/spec-limits.h"
 #include "masterd/spec/spec-placement.h"
+#include "masterd/spec/spec-search.h"
 
 #define SPEC_TEXT_MAX (4u << 20) /* bytes of configuration */
 #define SPEC_DEPTH_MAX 32u       /* nested objects and arrays */
@@ -300,6 +301,7 @@ struct job_spec {
         struct job_failure_spec failure;
         struct health_spec health;
         struct array_spec array;
+        struct search_spec search;
 
         /* Data: sources are numbered files first, then topics. Neither: the job has none. */
         struct input_spec *inputs;
@@ -356,6 +358,9 @@ static inline void spec_free_p(struct job_spec **s) {
 /* The effective configuration: canonical JSON with every default written out, which spec_parse() reads back
  * to an equal spec. Allocated. */
 int spec_effective(const struct job_spec *s, char **ret_json);
+
+/* Makes it the configuration of one trial: without the search. */
+void spec_drop_search(struct job_spec *s);
 
 /* The same for somebody else than its owner: without the values of env and of a topic's config, which may be
  * secrets, but with their names. Not to be read back. Allocated. */

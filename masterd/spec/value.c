@@ -319,12 +319,33 @@ static int read_text(struct reader *r, const struct key *k, json_t *v, void *tar
         return 0;
 }
 
+/* Numbers as spec_effective() writes them, so that what is written reads back as the same text. */
+static int read_json(struct reader *r, const struct key *k, json_t *v, void *target) {
+        char *s;
+
+        if (!json_is_object(v) && !json_is_array(v))
+                return report_error(r, "must be an object or an array, not %s", SHOW(v));
+        s = json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
+        if (!s)
+                return -ENOMEM;
+        if (strlen(s) > k->max) {
+                int q = report_error(r, "has %zu bytes; at most %" PRIu64 " are accepted", strlen(s), k->max);
+
+                free(s);
+                return q;
+        }
+        free(*(char **)target);
+        *(char **)target = s;
+        return 0;
+}
+
 int value_read(struct reader *r, const struct key *k, json_t *v, void *target) {
         static int (*const readers[])(struct reader * r, const struct key *k, json_t *v, void *target) = {
                 [KEY_INDEX] = read_index, [KEY_BOOL] = read_bool,     [KEY_U32] = read_whole,
                 [KEY_MILLI] = read_milli, [KEY_SCALED] = read_whole,  [KEY_DURATION] = read_duration,
                 [KEY_SIZE] = read_size,   [KEY_NUMBER] = read_number, [KEY_ENUM] = read_enum,
                 [KEY_TEXT] = read_text,   [KEY_TIME] = read_time,     [KEY_I32] = read_signed,
+                [KEY_JSON] = read_json,
         };
 
         return readers[k->type](r, k, v, target);

@@ -25,6 +25,7 @@ enum item_kind {
         ITEM_QUERY_EXECUTORS,
         ITEM_QUERY_EVENTS,
         ITEM_QUERY_SERIES,
+        ITEM_QUERY_TRIALS,
         ITEM_QUERY_NODE_EVENTS,
         ITEM_QUERY_ELEMENTS,
         ITEM_QUERY_USAGE,
@@ -52,6 +53,7 @@ struct query {
                 store_executors_t executors;
                 store_events_t events;
                 store_series_t series;
+                store_trials_t trials;
                 store_node_events_t node_events;
                 store_elements_t elements;
                 store_usage_t usage;

@@ -14,6 +14,7 @@ struct load {
                 store_load_executor_t executor;
                 store_load_element_t element;
                 store_load_usage_t usage;
+                store_load_trial_t trial;
                 store_load_node_t node;
                 store_load_node_event_t node_event;
                 store_load_hold_t hold;
@@ -90,6 +91,7 @@ static int row_job(sqlite3_stmt *statement, const struct load *l) {
 DEFINE_ROW(executor)
 DEFINE_ROW(element)
 DEFINE_ROW(usage)
+DEFINE_ROW(trial)
 DEFINE_ROW(node)
 DEFINE_ROW(node_event)
 DEFINE_ROW(hold)
@@ -149,6 +151,13 @@ int store_load_usage(struct store *s, store_load_usage_t callback, void *userdat
                     "SELECT day, owner, pool, job, role, cpu_held, cpu_used, memory_held, gpu_held, attempts,"
                     " unmeasured, gpu_used, gpu_measured FROM usage" OF_ACTIVE " ORDER BY job, day, role",
                     &(struct load){ row_usage, { .usage = callback }, userdata });
+}
+
+int store_load_trials(struct store *s, store_load_trial_t callback, void *userdata) {
+        return load(s,
+                    "SELECT job, seq, time, kind, trial, step, metric, exit, verdict FROM trial" OF_ACTIVE
+                    " ORDER BY job, seq",
+                    &(struct load){ row_trial, { .trial = callback }, userdata });
 }
 
 int store_load_changes(struct store *s, store_load_change_t callback, void *userdata) {

@@ -211,6 +211,11 @@ const char *const store_steps[] = {
         " PRIMARY KEY(job, role)) STRICT;"
         "CREATE TABLE node_event(node TEXT NOT NULL, seq INTEGER NOT NULL, time INTEGER NOT NULL, kind TEXT NOT NULL,"
         " text TEXT NOT NULL, PRIMARY KEY(node, seq)) STRICT, WITHOUT ROWID;",
+
+        /* 11: what happened to the trials of searches. */
+        "CREATE TABLE trial(job INTEGER NOT NULL, seq INTEGER NOT NULL, time INTEGER NOT NULL, kind INTEGER NOT NULL,"
+        " trial INTEGER NOT NULL, step INTEGER NOT NULL, metric INTEGER NOT NULL, exit INTEGER NOT NULL,"
+        " verdict INTEGER NOT NULL, PRIMARY KEY(job, seq)) STRICT, WITHOUT ROWID;",
         NULL,
 };
 

@@ -28,6 +28,7 @@ static const size_t record_sizes[] = {
         [ITEM_QUERY_EXECUTORS] = sizeof(struct executor_record),
         [ITEM_QUERY_EVENTS] = sizeof(struct event_record),
         [ITEM_QUERY_SERIES] = sizeof(struct series_record),
+        [ITEM_QUERY_TRIALS] = sizeof(struct trial_record),
         [ITEM_QUERY_NODE_EVENTS] = sizeof(struct node_event_record),
         [ITEM_QUERY_ELEMENTS] = sizeof(struct element_record),
         [ITEM_QUERY_USAGE] = sizeof(struct usage_record),
@@ -43,6 +44,7 @@ static const struct field *const record_fields[] = {
         [ITEM_QUERY_EXECUTORS] = executor_fields,
         [ITEM_QUERY_EVENTS] = event_fields,
         [ITEM_QUERY_SERIES] = series_fields,
+        [ITEM_QUERY_TRIALS] = trial_fields,
         [ITEM_QUERY_NODE_EVENTS] = node_event_fields,
         [ITEM_QUERY_ELEMENTS] = element_fields,
         [ITEM_QUERY_USAGE] = usage_fields,
@@ -179,6 +181,9 @@ static void answer(struct item *i) {
                 break;
         case ITEM_QUERY_SERIES:
                 q->callback.series(i->userdata, i->error, q->rows, q->n);
+                break;
+        case ITEM_QUERY_TRIALS:
+                q->callback.trials(i->userdata, i->error, q->rows, q->n);
                 break;
         case ITEM_QUERY_NODE_EVENTS:
                 q->callback.node_events(i->userdata, i->error, q->rows, q->n);
@@ -441,6 +446,18 @@ int store_query_series(struct store *s, uint32_t job, store_series_t callback, v
                            .parameters = { job },
                            .n_parameters = 1,
                            .callback.series = callback,
+                   },
+                   userdata);
+}
+
+int store_query_trials(struct store *s, uint32_t job, store_trials_t callback, void *userdata) {
+        return ask(s, ITEM_QUERY_TRIALS,
+                   &(struct query){
+                           .sql = "SELECT job, seq, time, kind, trial, step, metric, exit, verdict FROM trial"
+                                  " WHERE job = ?1 ORDER BY seq",
+                           .parameters = { job },
+                           .n_parameters = 1,
+                           .callback.trials = callback,
                    },
                    userdata);
 }

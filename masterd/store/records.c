@@ -314,6 +314,14 @@ const struct field series_fields[] = {
         {},
 };
 
+const struct field trial_fields[] = {
+        F(U32, trial_record, job),       F(U64, trial_record, seq),
+        F(U64, trial_record, time_real), F(U8, trial_record, kind),
+        F(U32, trial_record, trial),     F(U64, trial_record, step),
+        F(U64, trial_record, metric),    F(U8, trial_record, exit),
+        F(U8, trial_record, verdict),    {},
+};
+
 const struct field submit_key_fields[] = {
         F(U32, submit_key_record, user),     F(TEXT, submit_key_record, key),
         F(FIXED, submit_key_record, digest), F(U32, submit_key_record, job),
@@ -387,7 +395,8 @@ static const struct field prune_fields[] = {
 #define OVER "job WHERE ended > 0 AND ended < ?3 - 60000000 AND array = 0 AND " STORE_BYTES_USED " > ?4"
 #define BODY_SIZE                                                                                            \
         "((SELECT length(config) + length(env) + length(warnings) FROM job_body WHERE number = job.number)"  \
-        " + ifnull((SELECT sum(length(points)) FROM series WHERE job = job.number), 0))"
+        " + ifnull((SELECT sum(length(points)) FROM series WHERE job = job.number), 0)"                      \
+        " + ifnull((SELECT 64 * max(seq) FROM trial WHERE job = job.number), 0))"
 #define DOOM_LARGE                                                                                           \
         "INSERT OR IGNORE INTO temp.doomed SELECT number FROM"                                               \
         " (SELECT number, sum(size) OVER (ORDER BY number) - size AS before FROM"                            \
@@ -418,7 +427,8 @@ static const struct field prune_fields[] = {
                 "DELETE FROM data WHERE job IN " PRUNED, "DELETE FROM scope WHERE job IN " PRUNED,           \
                 "DELETE FROM change WHERE job IN " PRUNED, "DELETE FROM change_cut WHERE job IN " PRUNED,    \
                 "DELETE FROM job_avoid WHERE job IN " PRUNED, "DELETE FROM verdict WHERE job IN " PRUNED,    \
-                "DELETE FROM series WHERE job IN " PRUNED, "DELETE FROM job WHERE number IN " PRUNED
+                "DELETE FROM series WHERE job IN " PRUNED, "DELETE FROM trial WHERE job IN " PRUNED,         \
+                "DELETE FROM job WHERE number IN " PRUNED
 
 const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_JOB] = { sizeof(struct job_record),
@@ -574,6 +584,10 @@ const struct op_definition op_definitions[_OP_MAX] = {
                             series_fields,
                             { "INSERT OR REPLACE INTO series(job, role, at, points)"
                               " VALUES (?1, ?2, ?3, ?4)" } },
+        [OP_PUT_TRIAL] = { sizeof(struct trial_record),
+                           trial_fields,
+                           { "INSERT OR REPLACE INTO trial(job, seq, time, kind, trial, step, metric, exit, verdict)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)" } },
         [OP_PUT_SUBMIT_KEY] = { sizeof(struct submit_key_record),
                                 submit_key_fields,
                                 { "INSERT OR REPLACE INTO submit_key(user, key, digest, job, at)"
@@ -625,7 +639,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               "DELETE FROM data WHERE job = ?1", "DELETE FROM change WHERE job = ?1",
                               "DELETE FROM change_cut WHERE job = ?1", "DELETE FROM job_avoid WHERE job = ?1",
                               "DELETE FROM scope WHERE job = ?1", "DELETE FROM verdict WHERE job = ?1",
-                              "DELETE FROM series WHERE job = ?1", "DELETE FROM job WHERE number = ?1" } },
+                              "DELETE FROM series WHERE job = ?1", "DELETE FROM trial WHERE job = ?1",
+                              "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
                                 { "DELETE FROM secret WHERE job = ?1",

@@ -374,6 +374,10 @@ void store_put_series(struct store *s, const struct series_record *r) {
         put(s, OP_PUT_SERIES, r);
 }
 
+void store_put_trial(struct store *s, const struct trial_record *r) {
+        put(s, OP_PUT_TRIAL, r);
+}
+
 void store_put_revoked(struct store *s, const struct revoked_record *r) {
         put(s, OP_PUT_REVOKED, r);
 }

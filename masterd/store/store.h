@@ -404,6 +404,19 @@ struct series_record {
         struct store_bytes points; /* masterd/job/kept-series.h */
 };
 
+/* What happened to a trial of a search, in order; masterd/job/trials.h says what the fields mean. */
+struct trial_record {
+        uint32_t job;
+        uint64_t seq; /* counts up from 1 within the job; the caller counts */
+        uint64_t time_real;
+        uint8_t kind; /* enum trial_event_kind */
+        uint32_t trial;
+        uint64_t step;
+        uint64_t metric; /* the bits of a double */
+        uint8_t exit;    /* enum search_exit */
+        uint8_t verdict; /* enum search_verdict: what was decided */
+};
+
 /* A job was given another configuration. */
 struct change_record {
         uint32_t job;
@@ -459,6 +472,7 @@ typedef int (*store_load_job_t)(void *userdata, const struct job_record *r);
 typedef int (*store_load_executor_t)(void *userdata, const struct executor_record *r);
 typedef int (*store_load_element_t)(void *userdata, const struct element_record *r);
 typedef int (*store_load_usage_t)(void *userdata, const struct usage_record *r);
+typedef int (*store_load_trial_t)(void *userdata, const struct trial_record *r);
 typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
 typedef int (*store_load_hold_t)(void *userdata, const struct hold_record *r);
 typedef int (*store_load_node_event_t)(void *userdata, const struct node_event_record *r);
@@ -495,6 +509,8 @@ int store_load_blames(struct store *s, store_load_blame_t callback, void *userda
 int store_load_elements(struct store *s, store_load_element_t callback, void *userdata);
 /* Usage of active jobs. */
 int store_load_usage(struct store *s, store_load_usage_t callback, void *userdata);
+int store_load_trials(struct store *s, store_load_trial_t callback,
+                      void *userdata); /* of active jobs, in order */
 /* Data of active jobs. Files come one at a time from the disk, so there may be any number; tasks that were
  * split off come behind the others of their job. */
 int store_load_data_files(struct store *s, store_load_data_file_t callback, void *userdata);
@@ -565,6 +581,7 @@ void store_put_token(struct store *s, const struct token_record *r);        /* k
 void store_put_share(struct store *s, const struct share_record *r);        /* key: pool, user */
 void store_put_submit_key(struct store *s, const struct submit_key_record *r);   /* key: user, key */
 void store_put_series(struct store *s, const struct series_record *r);           /* key: job, role */
+void store_put_trial(struct store *s, const struct trial_record *r);             /* key: job, seq */
 void store_put_revoked(struct store *s, const struct revoked_record *r);         /* key: serial */
 void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
 void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
@@ -709,6 +726,10 @@ int store_query_node_events(struct store *s, const char *node, uint64_t after, s
 typedef void (*store_series_t)(void *userdata, int error, const struct series_record *series, size_t n);
 /* What is kept of a job's roles. */
 int store_query_series(struct store *s, uint32_t job, store_series_t callback, void *userdata);
+
+typedef void (*store_trials_t)(void *userdata, int error, const struct trial_record *trials, size_t n);
+/* All that happened to the trials of a search, in order. */
+int store_query_trials(struct store *s, uint32_t job, store_trials_t callback, void *userdata);
 
 typedef void (*store_files_t)(void *userdata, int error, const struct data_file_record *files, size_t n);
 typedef void (*store_sources_t)(void *userdata, int error, const struct data_source_record *sources,

@@ -43,6 +43,7 @@ static const struct {
         { "Unkillable", "(ayusuu)sa{sv}" },
         { "HookResult", "subsa{sv}" },
         { "FeedReport", "(ayusuu)ayu(tttt)a{sv}" },
+        { "TrialReport", "(ayusuu)tdba{sv}" },
         { "ScanBatch", "(ayusuu)aybsa{sv}" },
         { "Tail", "(ayusuu)taya{sv}" },
         { "GetBundle", "usttua{sv}" },

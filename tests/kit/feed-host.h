@@ -46,7 +46,10 @@ struct state {
         unsigned opens, entries;
         uint64_t sources; /* that the executor said it knows */
         char *paths[TASKS], *files[TASKS];
-        unsigned wait_entries; /* how many batches are put off first */
+        unsigned wait_entries;           /* how many batches are put off first */
+        struct feed_result results[256]; /* of trials */
+        size_t n_results;
+        uint64_t peer; /* that said the last one */
         pid_t pid;
         int status;
         bool exited;
@@ -155,7 +158,20 @@ _unused_ static int on_final(void *userdata, const char *unit, const void *body,
         return 0;
 }
 
-static const struct feed_ops ops = { find_unit, on_open, on_progress, on_final, on_entries, on_bye };
+/* Results that came, in their order, and from whom the last one is. */
+_unused_ static void on_result(void *userdata, uint64_t peer, const struct executor_id *id,
+                               const struct feed_result *result) {
+        struct state *s = userdata;
+
+        s->peer = peer;
+        if (s->n_results < ELEMENTSOF(s->results))
+                s->results[s->n_results] = *result;
+        s->n_results++;
+}
+
+static const struct feed_ops ops = {
+        find_unit, on_open, on_progress, on_final, on_entries, on_bye, on_result
+};
 
 _unused_ static bool outside; /* whoever connects is in no unit */
 

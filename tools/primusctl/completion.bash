@@ -170,6 +170,13 @@ _primusctl() {
                 *:skip) __primusctl_reply "$(__primusctl_tasks "${args[1]}")" ;;
                 esac
                 ;;
+        search)
+                case ${#args[@]}:${args[0]} in
+                0:*) __primusctl_reply 'show preview' ;;
+                1:show) __primusctl_reply "$(__primusctl_jobs -a)" ;;
+                1:preview) __primusctl_files ;;
+                esac
+                ;;
         savepoint)
                 case ${#args[@]}:${args[0]} in
                 0:*) __primusctl_reply 'create list show restore delete' ;;

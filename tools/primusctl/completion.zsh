@@ -159,6 +159,13 @@ _primusctl() {
                 *:skip) __primusctl_offer task $(__primusctl_tasks "${args[2]}") ;;
                 esac
                 ;;
+        search)
+                case ${#args}:${args[1]} in
+                0:*) __primusctl_offer action show preview ;;
+                1:show) __primusctl_offer job $(__primusctl_jobs -a) ;;
+                1:preview) _files ;;
+                esac
+                ;;
         savepoint)
                 case ${#args}:${args[1]} in
                 0:*) __primusctl_offer action create list show restore delete ;;

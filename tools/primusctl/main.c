@@ -45,6 +45,7 @@ static const struct {
         { NULL, &trace_command },
         { "Data", &data_command },
         { NULL, &savepoint_command },
+        { "Searches", &search_command },
         { "Queue and shares", &queue_command },
         { NULL, &pools_command },
         { NULL, &usage_command },

@@ -2,7 +2,7 @@
 """libprimus.so.1 through ctypes: the structs and functions of primus.h, nothing else."""
 import ctypes
 import os
-from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
 INTERRUPTIBLE = 1
 
@@ -53,6 +53,12 @@ FUNCTIONS = {
     "primus_waited_usec": (c_uint64, [c_void_p]),
     "primus_error": (c_char_p, [c_void_p]),
     "primus_progress": (None, [c_uint64]),
+    "primus_trial_open": (c_int, [POINTER(c_void_p)]),
+    "primus_trial_report": (c_int, [c_void_p, c_uint64, c_double]),
+    "primus_trial_invalid": (c_int, [c_void_p]),
+    "primus_trial_flush": (c_int, [c_void_p, c_uint64]),
+    "primus_trial_error": (c_char_p, [c_void_p]),
+    "primus_trial_close": (None, [c_void_p]),
     "primus_rendezvous_read": (c_int, [POINTER(c_void_p)]),
     "primus_rendezvous_wait": (c_int, [c_uint64, c_uint64, POINTER(c_void_p)]),
     "primus_rendezvous_free": (None, [c_void_p]),

@@ -17,9 +17,10 @@
 
 /* In the order of the page. */
 static const struct json_shape *const shapes[] = {
-        &json_job,   &json_status,    &json_job_row, &json_event,    &json_why,    &json_trial,
-        &json_task,  &json_waiting,   &json_pool,    &json_node_row, &json_node,   &json_node_event,
-        &json_token, &json_savepoint, &json_usage,   &json_capture,  &json_thread, &json_cluster,
+        &json_job,   &json_status,     &json_job_row, &json_event,     &json_why,
+        &json_trial, &json_task,       &json_waiting, &json_pool,      &json_node_row,
+        &json_node,  &json_node_event, &json_token,   &json_savepoint, &json_trial_row,
+        &json_usage, &json_capture,    &json_thread,  &json_cluster,
 };
 
 static const char *page;
@@ -32,7 +33,11 @@ struct rows {
 };
 
 static const char *basic_word(char type) {
-        return type == 'b' ? "boolean" : type == 'd' ? "number" : strchr("so", type) ? "string" : "integer";
+        return type == 'v'          ? "value"
+               : type == 'b'        ? "boolean"
+               : type == 'd'        ? "number"
+               : strchr("so", type) ? "string"
+                                    : "integer";
 }
 
 static void put_type(FILE *f, const struct json_member *p) {

@@ -58,6 +58,75 @@ static void test_hosts(void **state) {
         assert_int_equal(s->roles[1].n_nodes, 1);
 }
 
+/* What is left out is filled in; how many trials a grid and a list have, too; and all of it reads back as it
+ * was. */
+static void test_search(void **state) {
+        static const struct {
+                const char *text;
+                uint32_t trials;
+        } cases[] = {
+                { JSON({
+                          "search" : { "method" : "random", "space" : { "x" : 1 }, "maxTrials" : 3 },
+                          "command" : "x"
+                  }),
+                  3 },
+                { JSON({
+                          "search" :
+                                  { "method" : "list", "points" : [ { "x" : 1 }, { "y" : [ 1.25, null ] } ] },
+                          "command" : "x"
+                  }),
+                  2 },
+                { JSON({
+                          "search" : {
+                                  "method" : "grid",
+                                  "space" : {
+                                          "x" : {
+                                                  "type" : "double",
+                                                  "minval" : 0.1,
+                                                  "maxval" : 0.3,
+                                                  "count" : 5
+                                          }
+                                  }
+                          },
+                          "command" : "x"
+                  }),
+                  5 },
+                { JSON({
+                          "search" : {
+                                  "method" : "adaptive-asha",
+                                  "space" : { "x" : 1 },
+                                  "maxTrials" : 9,
+                                  "maxTime" : 9,
+                                  "metric" : "val/loss",
+                                  "smaller" : false,
+                                  "rungs" : [ 3, 1 ],
+                                  "seed" : 77
+                          },
+                          "command" : "x"
+                  }),
+                  9 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(spec_free_p) struct job_spec *s = taken(cases[i].text), *again = NULL,
+                                                       *none = taken(JSON({ "command" : "x" }));
+                _cleanup_free_ char *once = NULL, *twice = NULL;
+                struct search_settings settings;
+
+                assert_int_equal(s->search.max_trials, cases[i].trials);
+                assert_int_equal(spec_effective(s, &once), 0);
+                again = taken(once);
+                assert_int_equal(spec_effective(again, &twice), 0);
+                assert_string_equal(once, twice);
+                assert_int_equal(search_spec_settings(&s->search, &settings), 0);
+                assert_int_equal(settings.max_trials, cases[i].trials);
+                assert_true(settings.larger == (i == 3) && settings.n_rungs == (i == 3 ? 2 : 0));
+                spec_drop_search(s);
+                assert_false(search_spec_given(&s->search));
+                assert_false(search_spec_given(&none->search));
+        }
+}
+
 static void test_refused(void **state) {
         static const struct {
                 const char *text, *path, *says;
@@ -107,6 +176,108 @@ static void test_refused(void **state) {
                   "backoff", "less than initial" },
                 { JSON({ "role" : [ { "roleName" : "w", "command" : "x", "ready" : { "tcp" : 1 } } ] }),
                   "role[0].ready.tcp", "no port" },
+                { JSON({ "search" : {}, "command" : "x" }), "search.method", "missing" },
+                { JSON({ "search" : { "method" : "random" }, "command" : "x" }), "search.space", "missing" },
+                { JSON({ "search" : { "method" : "random", "space" : { "x" : 1 } }, "command" : "x" }),
+                  "search.maxTrials", "missing" },
+                { JSON({
+                          "search" : { "method" : "random", "space" : { "x" : 1 }, "maxTrials" : 3 },
+                          "array" : "0-3",
+                          "command" : "x"
+                  }),
+                  "array", "a search is an array of its own" },
+                { JSON({
+                          "search" : { "method" : "random", "space" : "x", "maxTrials" : 3 },
+                          "command" : "x"
+                  }),
+                  "search.space", "an object or an array" },
+                { JSON({
+                          "search" : {
+                                  "method" : "random",
+                                  "space" : { "x" : { "type" : "int", "minval" : 3, "maxval" : 2 } },
+                                  "maxTrials" : 3
+                          },
+                          "command" : "x"
+                  }),
+                  "search.space", "x: minval must not be above maxval" },
+                { JSON({
+                          "search" : {
+                                  "method" : "random",
+                                  "space" : { "x" : 1 },
+                                  "maxTrials" : 3,
+                                  "maxTime" : 3
+                          },
+                          "command" : "x"
+                  }),
+                  "search.maxTime", "means nothing to this method" },
+                { JSON({
+                          "search" : {
+                                  "method" : "asha",
+                                  "space" : { "x" : 1 },
+                                  "maxTrials" : 3,
+                                  "maxTime" : 3
+                          },
+                          "command" : "x"
+                  }),
+                  "search.metric", "missing" },
+                { JSON({
+                          "search" : {
+                                  "method" : "asha",
+                                  "space" : { "x" : 1 },
+                                  "maxTrials" : 3,
+                                  "maxTime" : 3,
+                                  "metric" : "the loss"
+                          },
+                          "command" : "x"
+                  }),
+                  "search.metric", "must be letters" },
+                { JSON({
+                          "search" : {
+                                  "method" : "asha",
+                                  "space" : { "x" : 1 },
+                                  "maxTrials" : 0,
+                                  "maxTime" : -3,
+                                  "metric" : "loss"
+                          },
+                          "command" : "x"
+                  }),
+                  "search.maxTime", "must be 1 to" },
+                { JSON({
+                          "search" : {
+                                  "method" : "grid",
+                                  "space" : { "x" : { "type" : "int", "minval" : 0, "maxval" : 9 } }
+                          },
+                          "command" : "x"
+                  }),
+                  "search.space", "a grid needs" },
+                { JSON({
+                          "search" : {
+                                  "method" : "grid",
+                                  "space" : { "x" : { "type" : "categorical", "vals" : [ 1, 2, 3 ] } },
+                                  "maxTrials" : 2
+                          },
+                          "command" : "x"
+                  }),
+                  "search.maxTrials", "space has 3 points" },
+                { JSON({
+                          "search" : { "method" : "list", "points" : [ { "x" : 1 }, { "x.y" : 2 } ] },
+                          "command" : "x"
+                  }),
+                  "search.points[1]", "a name must be" },
+                { JSON({ "search" : { "method" : "list", "points" : [] }, "command" : "x" }), "search.points",
+                  "1 to 100000 objects" },
+                { JSON({
+                          "search" : {
+                                  "method" : "adaptive-asha",
+                                  "space" : { "x" : 1 },
+                                  "maxTrials" : 3,
+                                  "maxTime" : 3,
+                                  "metric" : "loss",
+                                  "rungs" : [ 1, 2 ]
+                          },
+                          "command" : "x"
+                  }),
+                  "search.rungs", "falling numbers" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -144,10 +315,8 @@ static void test_signals(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_command),
-                cmocka_unit_test(test_hosts),
-                cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_signals),
+                cmocka_unit_test(test_command), cmocka_unit_test(test_hosts),   cmocka_unit_test(test_search),
+                cmocka_unit_test(test_refused), cmocka_unit_test(test_signals),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

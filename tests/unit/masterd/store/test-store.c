@@ -241,6 +241,15 @@ static void put_everything(struct store *s, uint32_t number) {
         store_put_series(s,
                          &(struct series_record){
                                  .job = number, .role = "worker", .at_real = 9, .points = { "new\0", 4 } });
+        for (uint64_t i = 1; i <= 3; i++)
+                store_put_trial(s, &(struct trial_record){ .job = number,
+                                                           .seq = i,
+                                                           .kind = 1,
+                                                           .trial = 7,
+                                                           .step = i,
+                                                           .metric = UINT64_C(0xfff8000000000000) + i,
+                                                           .exit = 2,
+                                                           .verdict = 1 });
 }
 
 static void test_round_trip(void **state) {
@@ -477,6 +486,17 @@ static void on_events(void *userdata, int error, const struct event_record *even
                               n ? (uint32_t)events[n - 1].seq : 0 };
 }
 
+static void on_trials(void *userdata, int error, const struct trial_record *trials, size_t n) {
+        struct answer *a = userdata;
+
+        *a = (struct answer){ true, error, n, n ? (uint32_t)trials[0].seq : 0,
+                              n ? (uint32_t)trials[n - 1].step : 0 };
+        for (size_t i = 0; i < n; i++)
+                assert_true(trials[i].metric == UINT64_C(0xfff8000000000000) + trials[i].seq &&
+                            trials[i].kind == 1 && trials[i].trial == 7 && trials[i].exit == 2 &&
+                            trials[i].verdict == 1);
+}
+
 static void on_series(void *userdata, int error, const struct series_record *series, size_t n) {
         struct answer *a = userdata;
 
@@ -628,6 +648,8 @@ static void test_prune(void **state) {
             4, 10, 2);
         ASK(store_query_executors(f->store, 1, true, 0, on_executors, &a), 0, 0, 0);
         ASK(store_query_events(f->store, 1, 0, 0, on_events, &a), 0, 0, 0);
+        ASK(store_query_trials(f->store, 1, on_trials, &a), 0, 0, 0);
+        ASK(store_query_trials(f->store, 2, on_trials, &a), 3, 1, 3);
         ASK(store_query_series(f->store, 1, on_series, &a), 0, 0, 0);
         ASK(store_query_series(f->store, 2, on_series, &a), 1, 9, 4);
         ASK(store_query_executors(f->store, 2, true, 0, on_executors, &a), 3, 1, 1);

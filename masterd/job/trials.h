@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trials of a job that is a search: which there are (masterd/search/search.h), and what each is given.
+ * Pure; who makes and ends them is masterd/life/searches.c.
+ *
+ * What happens to them are events, stored in their order. A new master tells them again: that is its state.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "masterd/search/search.h"
+#include "masterd/search/space.h"
+#include "masterd/spec/spec-search.h"
+
+enum trial_event_kind {
+        TRIAL_CREATED,
+        TRIAL_VALIDATED,
+        TRIAL_EXITED,
+        _TRIAL_EVENT_MAX,
+};
+struct trial_event {
+        enum trial_event_kind kind;
+        uint32_t trial; /* of TRIAL_CREATED: filled in */
+        uint64_t time;
+        double metric;
+        enum search_exit exit;
+};
+
+struct trials {
+        struct search_settings settings;
+        struct search *search;
+        uint64_t n_events; /* that changed something */
+        uint64_t seed;
+        struct space *space; /* NULL: points says all */
+        json_t *points;
+};
+
+/* -EINVAL: a spec that is not complete; -ENOMEM. */
+int trials_new(const struct search_spec *spec, struct trials **ret);
+struct trials *trials_free(struct trials *t);
+static inline void trials_free_p(struct trials **t) {
+        trials_free(*t);
+}
+
+/* Something has happened. Returns what is decided: enum search_verdict of TRIAL_VALIDATED, else 0; negative:
+ * it changed nothing (-EAGAIN, -ENOENT), or -ENOMEM. Of a verdict SEARCH_PAST n_events stays as it was. */
+int trials_follow(struct trials *t, struct trial_event *e, struct search_reason *ret_reason);
+
+/* What the trial is given, as compact JSON; allocated. -ENOENT: a list or a grid has no such; -ENOMEM. */
+int trials_given(const struct trials *t, uint32_t trial, char **ret_json);

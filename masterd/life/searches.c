@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Invariant: n_events of a search is the number of its rows on disk or in the open batch, and nothing but
+ * such a row's event has changed it. */
+#include "masterd/life/searches.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/try.h"
+#include "lib/wire/errors.h"
+#include "lib/wire/messages.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/record.h"
+#include "masterd/job/array.h"
+#include "masterd/life/lifecycle.h"
+
+#define EVENTS_MAX 1000000u /* of a search: results that are taken from its trials */
+
+static uint64_t bits_of(double d) {
+        uint64_t bits;
+
+        memcpy(&bits, &d, sizeof(bits));
+        return bits;
+}
+
+static double double_of(uint64_t bits) {
+        double d;
+
+        memcpy(&d, &bits, sizeof(d));
+        return d;
+}
+
+/* Follows the event, and records it where it changed something. Returns as trials_follow(). */
+static int let_happen(struct manager *m, struct job *j, struct trial_event *e, struct search_reason *why) {
+        struct trials *t = j->array->trials;
+        uint64_t before = t->n_events;
+        int r = trials_follow(t, e, why);
+
+        if (t->n_events == before)
+                return r;
+        store_put_trial(m->store, &(struct trial_record){
+                                          .job = j->number,
+                                          .seq = t->n_events,
+                                          .time_real = now_real(),
+                                          .kind = (uint8_t)e->kind,
+                                          .trial = e->trial,
+                                          .step = e->time,
+                                          .metric = bits_of(e->metric),
+                                          .exit = (uint8_t)e->exit,
+                                          .verdict = (uint8_t)r,
+                                  });
+        manager_touch(m);
+        return r;
+}
+
+int searches_loaded(struct job *j, const struct trial_record *r) {
+        struct trial_event e = {
+                .kind = r->kind < _TRIAL_EVENT_MAX ? (enum trial_event_kind)r->kind : _TRIAL_EVENT_MAX,
+                .trial = r->trial,
+                .time = r->step,
+                .metric = double_of(r->metric),
+                .exit = r->exit < _SEARCH_EXIT_MAX ? (enum search_exit)r->exit : _SEARCH_EXIT_MAX,
+        };
+        struct search_reason why;
+        int k;
+
+        if (!j->array || !j->array->trials)
+                return 0;
+        if (e.kind == TRIAL_CREATED && array_grow(j->array) < 0)
+                return -ENOMEM;
+        k = trials_follow(j->array->trials, &e, &why);
+        if (k == -ENOMEM)
+                return k;
+        if (k != (int)r->verdict || e.trial != r->trial || j->array->trials->n_events != r->seq)
+                return log_full(LOG_ERR, -EUCLEAN, &(struct log_fields){ .job = j->number },
+                                "Search %u: its event %" PRIu64 " does not follow from those before",
+                                j->number, r->seq);
+        return 0;
+}
+
+int searches_created(struct manager *m, struct job *j) {
+        struct trial_event e = { .kind = TRIAL_CREATED };
+        struct search_reason why;
+        int r = array_grow(j->array);
+
+        return r < 0 ? r : let_happen(m, j, &e, &why);
+}
+
+int searches_describe(const struct job *j, uint32_t trial, char **env) {
+        _cleanup_free_ char *given = NULL;
+        int r = trials_given(j->array->trials, trial, &given);
+
+        if (r < 0)
+                return r;
+        if (asprintf(env + 0, "PRIMUS_TRIAL=%" PRIu32, trial) < 0)
+                env[0] = NULL;
+        if (env[0] && asprintf(env + 1, "PRIMUS_TRIAL_PARAMS=%s", given) < 0)
+                env[1] = NULL;
+        if (env[1] && asprintf(env + 2, "PRIMUS_TRIAL_SEED=%" PRIu32,
+                               space_trial_seed(j->array->trials->seed, trial)) < 0)
+                env[2] = NULL;
+        if (!env[2])
+                return -ENOMEM;
+        if (j->spec->search.metric &&
+            asprintf(env + 3, "PRIMUS_SEARCH_METRIC=%s", j->spec->search.metric) < 0) {
+                env[3] = NULL;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+void searches_ended(struct manager *m, struct job *j, const struct job *element) {
+        struct trial_event e = {
+                .kind = TRIAL_EXITED,
+                .trial = element->element.index,
+                .exit = element->state == JOB_SUCCEEDED ? SEARCH_SUCCEEDED : SEARCH_FAILED,
+        };
+        struct search_reason why;
+
+        /* -ENOENT: it was invalid, and that is known. */
+        if (let_happen(m, j, &e, &why) == -ENOMEM)
+                (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
+}
+
+const char *searches_best_text(const struct job *j, char *buf, size_t size) {
+        const struct trials *t = j->array->trials;
+        struct search_trial best;
+        uint32_t trial;
+
+        *buf = 0;
+        if (t && search_best(t->search, &trial) && search_trial(t->search, trial, &best))
+                snprintf(buf, size, "; best: trial %" PRIu32 ", %s %.6g at %" PRIu64, trial,
+                         j->spec->search.metric, best.best, best.best_time);
+        return buf;
+}
+
+/* ---- what trials say ---- */
+
+static struct job *search_of(struct manager *m, const struct job *e) {
+        struct job *j = e && e->element.array > 0 ? manager_job(m, e->element.array) : NULL;
+        uint32_t position;
+
+        return j && j->array && j->array->trials && array_find(j->array, e->element.index, &position) >= 0 &&
+                               j->array->jobs[position] == e->number
+                       ? j
+                       : NULL;
+}
+
+static void stop_early(struct manager *m, struct job *j, struct job *e, const struct trial_event *v,
+                       const struct search_reason *why) {
+        char text[256];
+
+        if (why->rung + 1 == why->n_rungs)
+                snprintf(text, sizeof(text),
+                         "trained to the end: %s %.6g at %" PRIu64 ", rank %" PRIu32 " of %" PRIu32,
+                         j->spec->search.metric, v->metric, v->time, why->place + 1, why->of);
+        else
+                snprintf(text, sizeof(text),
+                         "stopped at rung %" PRIu32 " of %" PRIu32 " (%" PRIu64 "): %s %.6g is rank %" PRIu32
+                         " of %" PRIu32 " there, and %" PRIu32 " of them go%s on",
+                         why->rung + 1, why->n_rungs, why->units, j->spec->search.metric, v->metric,
+                         why->place + 1, why->of, why->keep, why->keep == 1 ? "es" : "");
+        lifecycle_stop_job(m, e, JOB_EVENT_SUCCEEDED, text);
+}
+
+static int answer_later(struct manager *m, sd_bus_message *call) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+
+        TRY(sd_bus_message_new_method_return(call, &reply));
+        TRY(sd_bus_message_append(reply, "a{sv}", 0));
+        TRY(manager_reply_later(m, TAKE_PTR(reply)));
+        return 1;
+}
+
+static void report_invalid(struct manager *m, struct job *j, struct job *e) {
+        struct trial_event v = { .kind = TRIAL_EXITED, .trial = e->element.index, .exit = SEARCH_INVALID };
+        struct search_reason why;
+
+        if (let_happen(m, j, &v, &why) == 0) {
+                record_event(m, j, "trial-invalid", NULL,
+                             "trial %" PRIu32 ": its parameters make no sense, it says", v.trial);
+                lifecycle_stop_job(m, e, JOB_EVENT_KILLED, "its parameters make no sense, it says");
+        }
+}
+
+int searches_reported(struct manager *m, const struct node *node, sd_bus_message *call,
+                      const struct trial_report *report, sd_bus_error *error) {
+        struct executor *x = manager_attempt(m, &report->id);
+        struct job *e = x ? x->job : NULL, *j = search_of(m, e);
+        struct trial_event v = { .kind = TRIAL_VALIDATED, .time = report->step, .metric = report->metric };
+        struct search_reason why;
+        int r;
+
+        if (!x || x->node != node)
+                return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN,
+                                         "no such attempt of an executor runs there");
+        if (!j)
+                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "job %u is no trial of a search",
+                                         e->number);
+        if (report->invalid) {
+                report_invalid(m, j, e);
+                return answer_later(m, call);
+        }
+        if (j->array->trials->n_events >= EVENTS_MAX)
+                return sd_bus_error_setf(error, LINK_ERROR_REFUSED,
+                                         "search %u has %u events, which is as many as are kept", j->number,
+                                         EVENTS_MAX);
+        v.trial = e->element.index;
+        r = let_happen(m, j, &v, &why);
+        if (r == -ENOMEM)
+                return r;
+        if (r == SEARCH_STOP)
+                stop_early(m, j, e, &v, &why);
+        return answer_later(m, call);
+}

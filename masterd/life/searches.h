@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Searches: arrays whose elements are trials. What happens to a trial, what is decided of it, and what
+ * follows for its job are one batch of the store; what is stored is told to the same tables again by a new
+ * master. */
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+#include "masterd/job/job.h"
+#include "masterd/store/store.h"
+
+struct manager;
+struct node;
+struct trial_report;
+
+/* From the store, in order, before the elements. -EUCLEAN: it does not follow from what came before. */
+int searches_loaded(struct job *array, const struct trial_record *r);
+
+/* Its next trial is made. -ENOMEM. */
+int searches_created(struct manager *m, struct job *array);
+/* What tells a trial who it is, NAME=VALUE, into as many as four places. -ENOENT, -ENOMEM. */
+int searches_describe(const struct job *array, uint32_t trial, char **env);
+/* The job of a trial has ended. */
+void searches_ended(struct manager *m, struct job *array, const struct job *element);
+/* "; best: trial 7, loss 0.031 at 90", into buf; "" where none reported. */
+#define SEARCH_BEST_MAX 160
+const char *searches_best_text(const struct job *array, char *buf, size_t size);
+
+/* A trial reports a result, or that its parameters make no sense; call is answered when that is on disk, and
+ * so is what was decided. 1: it will be; or a negative errno with an error set. */
+int searches_reported(struct manager *m, const struct node *node, sd_bus_message *call,
+                      const struct trial_report *report, sd_bus_error *error);

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Invariants: a trial has at most one entry in each rung of its bracket, and none above the rung that it is
+ * at; a bracket has made no more than its trials and the invalid ones. */
+#include "masterd/search/search.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/heap.h"
+#include "masterd/search/rank.h"
+
+#define INVALID_PER_TRIAL 2u /* so many times maxTrials may be invalid */
+
+/* In a rung; node is the first member. */
+struct entry {
+        struct rank_node node;
+        struct entry *next; /* of the same trial, the rung before */
+};
+
+struct trial {
+        struct search_trial seen;
+        bool exited;
+        struct entry *entries; /* the highest rung first */
+};
+
+struct bracket {
+        struct search_bracket plan;
+        uint32_t wanted, created, invalid;
+        struct rank_node *rungs[SEARCH_RUNGS_MAX];
+};
+
+struct search {
+        struct search_settings settings;
+        struct bracket brackets[SEARCH_BRACKETS_MAX];
+        size_t n_brackets;
+        struct trial *trials;
+        uint32_t n_trials, n_allocated, n_open, n_invalid;
+        uint32_t best; /* UINT32_MAX: none */
+        uint64_t age;  /* of the next entry */
+        size_t n_entries;
+};
+
+const char *const search_method_names[_SEARCH_METHOD_MAX] = {
+        [SEARCH_RANDOM] = "random",
+        [SEARCH_GRID] = "grid",
+        [SEARCH_LIST] = "list",
+        [SEARCH_ASHA] = "asha",
+        [SEARCH_ADAPTIVE] = "adaptive-asha",
+        [SEARCH_HYPERBAND] = "hyperband",
+};
+
+const char *search_trial_state_to_string(enum search_trial_state s) {
+        static const char *const names[_SEARCH_TRIAL_STATE_MAX] = {
+                [SEARCH_TRIAL_RUNS] = "runs",           [SEARCH_TRIAL_STOPPED] = "stopped",
+                [SEARCH_TRIAL_SUCCEEDED] = "succeeded", [SEARCH_TRIAL_FAILED] = "failed",
+                [SEARCH_TRIAL_INVALID] = "invalid",
+        };
+
+        return s < _SEARCH_TRIAL_STATE_MAX ? names[s] : NULL;
+}
+
+struct search *search_free(struct search *s) {
+        if (!s)
+                return NULL;
+        for (uint32_t i = 0; i < s->n_trials; i++)
+                for (struct entry *e = s->trials[i].entries, *next; e; e = next) {
+                        next = e->next;
+                        free(e);
+                }
+        free(s->trials);
+        free(s);
+        return NULL;
+}
+
+int search_new(const struct search_settings *settings, struct search **ret) {
+        struct search_bracket plans[SEARCH_BRACKETS_MAX];
+        struct search *s;
+
+        if (settings->method >= _SEARCH_METHOD_MAX || settings->mode >= _SEARCH_MODE_MAX ||
+            settings->max_trials == 0 || settings->max_trials > SEARCH_TRIALS_MAX)
+                return -EINVAL;
+        if (search_has_rungs(settings->method) &&
+            (settings->divisor < 2 || settings->divisor > SEARCH_DIVISOR_MAX || settings->max_rungs == 0 ||
+             settings->max_rungs > SEARCH_RUNGS_MAX || settings->max_time == 0 ||
+             settings->max_time > SEARCH_TIME_MAX))
+                return -EINVAL;
+        for (uint32_t i = 0; i < settings->n_rungs; i++)
+                if (i == SEARCH_BRACKETS_MAX || settings->rungs[i] == 0 ||
+                    settings->rungs[i] > SEARCH_RUNGS_MAX)
+                        return -EINVAL;
+        s = calloc(1, sizeof(*s));
+        if (!s)
+                return -ENOMEM;
+        s->settings = *settings;
+        s->best = UINT32_MAX;
+        s->n_brackets = search_brackets(settings, plans);
+        for (size_t i = 0; i < s->n_brackets; i++)
+                s->brackets[i] = (struct bracket){ .plan = plans[i], .wanted = plans[i].at_once };
+        *ret = s;
+        return 0;
+}
+
+size_t search_bytes(const struct search *s) {
+        return heap_of(sizeof(*s)) + heap_of(s->n_allocated * sizeof(*s->trials)) +
+               s->n_entries * heap_of(sizeof(struct entry));
+}
+
+/* ---- creation ---- */
+
+static struct bracket *next_bracket(const struct search *s) {
+        for (size_t i = 0; i < s->n_brackets; i++)
+                if (s->brackets[i].wanted > 0)
+                        return (struct bracket *)s->brackets + i;
+        return NULL;
+}
+
+bool search_gave_up(const struct search *s) {
+        return s->n_invalid > INVALID_PER_TRIAL * s->settings.max_trials;
+}
+
+bool search_wants(const struct search *s) {
+        return next_bracket(s) && !search_gave_up(s);
+}
+
+int search_created(struct search *s, uint32_t *ret_trial) {
+        struct bracket *b = next_bracket(s);
+
+        if (!search_wants(s))
+                return -EAGAIN;
+        if (s->n_trials == s->n_allocated) {
+                uint32_t n = MAX(2 * s->n_allocated, 16u);
+                struct trial *more = reallocarray(s->trials, n, sizeof(*more));
+
+                if (!more)
+                        return -ENOMEM;
+                s->trials = more;
+                s->n_allocated = n;
+        }
+        s->trials[s->n_trials] = (struct trial){
+                .seen = { .bracket = (uint32_t)(b - s->brackets), .last = NAN, .best = NAN }
+        };
+        b->wanted--;
+        b->created++;
+        s->n_open++;
+        *ret_trial = s->n_trials++;
+        return 0;
+}
+
+/* One has ended or will: another, as long as there are to be more. */
+static void want_another(struct bracket *b) {
+        if (b->created + b->wanted - b->invalid < b->plan.trials)
+                b->wanted++;
+}
+
+/* ---- results ---- */
+
+/* Smaller is better, and what is no number is worst. */
+static double cost_of(const struct search *s, double metric) {
+        if (isnan(metric))
+                return INFINITY;
+        return s->settings.larger ? -metric : metric;
+}
+
+static int enter_rung(struct search *s, struct bracket *b, struct trial *t, double value,
+                      uint32_t *ret_place) {
+        struct entry *e = malloc(sizeof(*e));
+
+        if (!e)
+                return -ENOMEM;
+        e->node.value = value;
+        e->node.age = s->age++;
+        e->next = t->entries;
+        t->entries = e;
+        s->n_entries++;
+        *ret_place = rank_insert(b->rungs + t->seen.rung++, &e->node);
+        return 0;
+}
+
+static void leave_rungs(struct search *s, struct bracket *b, struct trial *t) {
+        for (struct entry *e = t->entries, *next; e; e = next) {
+                next = e->next;
+                rank_remove(b->rungs + --t->seen.rung, &e->node);
+                s->n_entries--;
+                free(e);
+        }
+        t->entries = NULL;
+}
+
+static bool is_better(const struct search *s, const struct trial *t, const struct trial *than) {
+        return !isnan(t->seen.best) &&
+               (isnan(than->seen.best) || cost_of(s, t->seen.best) < cost_of(s, than->seen.best));
+}
+
+static void note_result(struct search *s, uint32_t trial, uint64_t time, double metric) {
+        struct trial *t = s->trials + trial;
+
+        t->seen.reported = true;
+        t->seen.time = time;
+        t->seen.last = metric;
+        if (isnan(metric) || (!isnan(t->seen.best) && cost_of(s, metric) >= cost_of(s, t->seen.best)))
+                return;
+        t->seen.best = metric;
+        t->seen.best_time = time;
+        if (s->best == UINT32_MAX || is_better(s, t, s->trials + s->best))
+                s->best = trial;
+}
+
+int search_validated(struct search *s, uint32_t trial, uint64_t time, double metric,
+                     struct search_reason *ret) {
+        struct trial *t = trial < s->n_trials ? s->trials + trial : NULL;
+        enum search_verdict verdict = SEARCH_GOES_ON;
+        struct bracket *b;
+
+        *ret = (struct search_reason){ 0 };
+        if (!t)
+                return -ENOENT;
+        if (t->seen.state != SEARCH_TRIAL_RUNS || (t->seen.reported && time <= t->seen.time))
+                return SEARCH_PAST;
+        b = s->brackets + t->seen.bracket;
+        note_result(s, trial, time, metric);
+        while (verdict == SEARCH_GOES_ON && t->seen.rung < b->plan.n_rungs &&
+               time >= search_units(&s->settings, b->plan.n_rungs, t->seen.rung)) {
+                uint32_t rung = t->seen.rung;
+
+                if (enter_rung(s, b, t, cost_of(s, metric), &ret->place) < 0)
+                        return -ENOMEM;
+                ret->ranked = true;
+                ret->bracket = t->seen.bracket;
+                ret->rung = rung;
+                ret->n_rungs = b->plan.n_rungs;
+                ret->units = search_units(&s->settings, b->plan.n_rungs, rung);
+                ret->of = rank_count(b->rungs[rung]);
+                ret->keep = MAX(ret->of / s->settings.divisor, 1u);
+                if (rung + 1 == b->plan.n_rungs || ret->place >= ret->keep)
+                        verdict = SEARCH_STOP;
+        }
+        if (verdict == SEARCH_STOP) {
+                t->seen.state = SEARCH_TRIAL_STOPPED;
+                want_another(b);
+        }
+        return (int)verdict;
+}
+
+/* The best of all; looked for when the one that was is not any more. */
+static void find_best(struct search *s) {
+        s->best = UINT32_MAX;
+        for (uint32_t i = 0; i < s->n_trials; i++)
+                if (!isnan(s->trials[i].seen.best) &&
+                    (s->best == UINT32_MAX || is_better(s, s->trials + i, s->trials + s->best)))
+                        s->best = i;
+}
+
+int search_exited(struct search *s, uint32_t trial, enum search_exit e) {
+        static const enum search_trial_state states[_SEARCH_EXIT_MAX] = {
+                [SEARCH_SUCCEEDED] = SEARCH_TRIAL_SUCCEEDED,
+                [SEARCH_FAILED] = SEARCH_TRIAL_FAILED,
+                [SEARCH_INVALID] = SEARCH_TRIAL_INVALID,
+        };
+        struct trial *t = trial < s->n_trials ? s->trials + trial : NULL;
+        struct bracket *b;
+        uint32_t place;
+
+        if (!t || t->exited)
+                return -ENOENT;
+        b = s->brackets + t->seen.bracket;
+        if (t->seen.state == SEARCH_TRIAL_STOPPED) { /* however it ended: another one was asked for then */
+                t->seen.state = SEARCH_TRIAL_SUCCEEDED;
+        } else {
+                t->seen.state = states[e];
+                if (e == SEARCH_INVALID) {
+                        leave_rungs(s, b, t);
+                        t->seen.best = NAN;
+                        b->invalid += s->settings.method != SEARCH_GRID && s->settings.method != SEARCH_LIST;
+                        s->n_invalid++;
+                        if (s->best == trial)
+                                find_best(s);
+                } else if (e == SEARCH_FAILED && t->seen.rung < b->plan.n_rungs &&
+                           enter_rung(s, b, t, INFINITY, &place) < 0)
+                        return -ENOMEM;
+                want_another(b);
+        }
+        t->exited = true;
+        s->n_open--;
+        return 0;
+}
+
+/* ---- how it stands ---- */
+
+bool search_over(const struct search *s) {
+        return s->n_open == 0 && !search_wants(s);
+}
+
+bool search_trial(const struct search *s, uint32_t trial, struct search_trial *ret) {
+        if (trial >= s->n_trials)
+                return false;
+        *ret = s->trials[trial].seen;
+        return true;
+}
+
+uint32_t search_n_trials(const struct search *s) {
+        return s->n_trials;
+}
+
+uint32_t search_n_invalid(const struct search *s) {
+        return s->n_invalid;
+}
+
+bool search_best(const struct search *s, uint32_t *ret_trial) {
+        *ret_trial = s->best;
+        return s->best != UINT32_MAX;
+}
+
+uint32_t search_rung_count(const struct search *s, uint32_t bracket, uint32_t rung) {
+        return bracket < s->n_brackets && rung < SEARCH_RUNGS_MAX
+                       ? rank_count(s->brackets[bracket].rungs[rung])
+                       : 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a search says must go together. Invariant: of a spec that passed, masterd/job/trials.c reads space,
+ * points and rungs without an error. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "masterd/search/space.h"
+#include "masterd/spec/check.h"
+
+static void json_unref_p(json_t **v) {
+        json_decref(*v);
+}
+
+static struct place in_search(const char *key) {
+        struct place p = place_of("search");
+
+        place_push(&p, key, 0);
+        return p;
+}
+
+/* Which keys a method needs, and which mean nothing to it. */
+enum part {
+        PART_SPACE = 1,
+        PART_POINTS = 2,
+        PART_TRIALS = 4,
+        PART_TIME = 8,
+        PART_METRIC = 16,
+        PART_RUNGS = 32,
+};
+static const struct {
+        unsigned needs, may;
+} parts[_SEARCH_METHOD_MAX] = {
+        [SEARCH_RANDOM] = { PART_SPACE | PART_TRIALS, PART_METRIC },
+        [SEARCH_GRID] = { PART_SPACE, PART_METRIC | PART_TRIALS },
+        [SEARCH_LIST] = { PART_POINTS, PART_METRIC | PART_TRIALS },
+        [SEARCH_ASHA] = { PART_SPACE | PART_TRIALS | PART_TIME | PART_METRIC, 0 },
+        [SEARCH_ADAPTIVE] = { PART_SPACE | PART_TRIALS | PART_TIME | PART_METRIC, PART_RUNGS },
+        [SEARCH_HYPERBAND] = { PART_SPACE | PART_TRIALS | PART_TIME | PART_METRIC, 0 },
+};
+
+static int check_parts(struct reader *r, const struct search_spec *s) {
+        const struct {
+                enum part part;
+                const char *key, *what;
+                bool given;
+        } all[] = {
+                { PART_SPACE, "space", "what the parameters can be", s->space },
+                { PART_POINTS, "points", "an array with the parameters of each trial", s->points },
+                { PART_TRIALS, "maxTrials", "how many trials there are to be", s->max_trials > 0 },
+                { PART_TIME, "maxTime", "how many units the best are to train", s->max_time > 0 },
+                { PART_METRIC, "metric", "by what trials are compared", s->metric },
+                { PART_RUNGS, "rungs", "how many rungs each bracket has", s->rungs },
+        };
+        int q = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(all) && q >= 0; i++) {
+                bool needed = parts[s->method].needs & all[i].part;
+
+                if (needed && !all[i].given)
+                        q = report_at(r, in_search(all[i].key), "missing: %s", all[i].what);
+                else if (all[i].given && !needed && !(parts[s->method].may & all[i].part))
+                        q = report_at(r, in_search(all[i].key), "means nothing to this method; remove it");
+        }
+        return q;
+}
+
+static int read_rungs(struct reader *r, const struct search_spec *s) {
+        _cleanup_(json_unref_p) json_t *j = json_loads(s->rungs, 0, NULL);
+        json_t *n;
+        size_t i;
+
+        if (json_array_size(j) == 0 || json_array_size(j) > SEARCH_BRACKETS_MAX)
+                return report_at(r, in_search("rungs"), "must be an array of 1 to %u numbers",
+                                 SEARCH_BRACKETS_MAX);
+        json_array_foreach (j, i, n)
+                if (!json_is_integer(n) || json_integer_value(n) < 1 ||
+                    json_integer_value(n) > s->max_rungs ||
+                    (i > 0 && json_integer_value(n) >= json_integer_value(json_array_get(j, i - 1))))
+                        return report_at(r, in_search("rungs"),
+                                         "must be falling numbers of 1 to maxRungs (%" PRIu32 ")",
+                                         s->max_rungs);
+        return 0;
+}
+
+/* How many points there are, which is how many trials. */
+static int count_points(struct reader *r, struct search_spec *s, const char *key, uint32_t n) {
+        if (s->max_trials > 0 && s->max_trials != n)
+                return report_at(r, in_search("maxTrials"),
+                                 "%s has %" PRIu32 " points: that many trials there are; remove it", key, n);
+        s->max_trials = n;
+        return 0;
+}
+
+static int read_space(struct reader *r, struct search_spec *s) {
+        _cleanup_(json_unref_p) json_t *j = json_loads(s->space, 0, NULL), *first = NULL;
+        _cleanup_(space_free_p) struct space *space = NULL;
+        _cleanup_free_ char *text = NULL;
+        char why[SPACE_WHY_MAX];
+        int q = space_read(j, s->method == SEARCH_GRID, &space, why);
+
+        if (q == -EINVAL)
+                return report_at(r, in_search("space"), "%s", why);
+        if (q < 0)
+                return q;
+        first = s->method == SEARCH_GRID ? space_point(space, 0) : space_draw(space, s->seed, 0);
+        text = first ? json_dumps(first, JSON_COMPACT) : NULL;
+        if (!text)
+                return -ENOMEM;
+        /* Which values there are differs by trial, and how long they are with it: half of it is for that. */
+        if (strlen(text) > SPACE_GIVEN_MAX / 2 || strlen(s->space) > SPEC_SEARCH_TEXT_MAX)
+                return report_at(r, in_search("space"),
+                                 "a trial would be given %zu bytes; at most %u are accepted", strlen(text),
+                                 SPACE_GIVEN_MAX / 2);
+        return s->method == SEARCH_GRID ? count_points(r, s, "space", space_n_points(space)) : 0;
+}
+
+static int read_points(struct reader *r, struct search_spec *s) {
+        _cleanup_(json_unref_p) json_t *j = json_loads(s->points, 0, NULL);
+        char why[SPACE_WHY_MAX];
+        json_t *point;
+        size_t i;
+
+        if (json_array_size(j) == 0 || json_array_size(j) > SPACE_POINTS_MAX)
+                return report_at(r, in_search("points"), "must be an array of 1 to %u objects",
+                                 SPACE_POINTS_MAX);
+        json_array_foreach (j, i, point) {
+                struct place p = in_search("points");
+
+                place_push(&p, NULL, i);
+                if (space_check_given(point, why) < 0)
+                        return report_at(r, p, "%s", why);
+        }
+        return count_points(r, s, "points", (uint32_t)json_array_size(j));
+}
+
+int search_spec_settings(const struct search_spec *spec, struct search_settings *ret) {
+        _cleanup_(json_unref_p) json_t *rungs = NULL;
+        json_t *n;
+        size_t i;
+
+        *ret = (struct search_settings){
+                .method = (enum search_method)spec->method,
+                .mode = (enum search_mode)spec->mode,
+                .larger = !spec->smaller,
+                .max_trials = spec->max_trials,
+                .max_concurrent = spec->max_concurrent,
+                .divisor = spec->divisor,
+                .max_rungs = spec->max_rungs,
+                .max_time = spec->max_time,
+        };
+        if (!spec->rungs)
+                return 0;
+        rungs = json_loads(spec->rungs, 0, NULL);
+        if (!rungs)
+                return -ENOMEM;
+        json_array_foreach (rungs, i, n)
+                if (i < SEARCH_BRACKETS_MAX)
+                        ret->rungs[ret->n_rungs++] = (uint32_t)json_integer_value(n);
+        return 0;
+}
+
+int check_search(struct reader *r, struct job_spec *job) {
+        struct search_spec *s = &job->search;
+        size_t errors = r->diagnostics->n_errors;
+        int q;
+
+        if (!search_spec_given(s))
+                return 0;
+        if (job->array.array)
+                return report_at(r, place_of("array"),
+                                 "a search is an array of its own; remove one of the two");
+        if (spec_n_sources(job) > 0 && job->staging_dir)
+                return report_at(
+                        r, place_of("search"),
+                        "its trials would share the progress of inputManager's stagingDir; remove that");
+        q = check_parts(r, s);
+        if (q >= 0 && s->rungs)
+                q = read_rungs(r, s);
+        if (q < 0 || r->diagnostics->n_errors > errors)
+                return q;
+        return s->points ? read_points(r, s) : read_space(r, s);
+}

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches: trials with parameters of their own, what they report, who is stopped; over kills of everything between them."""
+import json
+import random
+import re
+import time
+
+import pytest
+from sandbox import AGENTD, MASTERD, SOURCE
+
+# The loss falls with the steps to what the trial's quality is. A trial goes on where it was when it is started again.
+TRAINER = """
+import os, sys, time
+from primus import trial
+p = trial.params
+if p["quality"] in map(int, os.environ.get("INVALID", "").split()):
+    trial.invalid()
+for step in range(1, 28):
+    time.sleep(float(os.environ.get("STEP_SECONDS", "0.05")))
+    trial.report_validation(step, loss=p["quality"] + 1 / step, accuracy=step)
+print("trained to the end with seed", trial.seed, flush=True)
+"""
+SPACE = {"quality": {"type": "int", "minval": 1, "maxval": 80}, "net": {"width": {"type": "categorical", "vals": [8, 16]}}}
+ASHA = {"method": "asha", "metric": "loss", "space": SPACE, "maxTrials": 9, "maxConcurrent": 3, "maxTime": 27, "divisor": 3, "maxRungs": 4, "seed": 7}
+
+
+def search_job(search, env=None, command=None):
+    role = {"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 64, "argv": ["python3", "-c", TRAINER]}
+    if command:
+        role = {**role, "command": command}
+        del role["argv"]
+    return {"name": "s", "search": search, "env": env or {}, "role": [role]}
+
+
+def shown(cluster, job):
+    return cluster.primusctl_json("search", "show", str(job))
+
+
+def consistent(found):
+    """What the rows say is what the rules say: who is ahead went on, everyone ended, and the best is the best."""
+    rows = found["list"]
+    assert [r["trial"] for r in rows] == list(range(len(rows))) and found["made"] == len(rows)
+    assert len({r["job"] for r in rows}) == len(rows) and 0 not in {r["job"] for r in rows}
+    done = [r for r in rows if r["state"] == "succeeded"]
+    best = min((r for r in done if r["best"] is not None), key=lambda r: r["best"])
+    assert (found["best"], found["bestMetric"], found["bestStep"]) == (best["trial"], best["best"], best["bestStep"])
+    for rung in found["rungs"]:
+        assert rung["trials"] == sum(r["bracket"] == rung["bracket"] and r["rungs"] > rung["rung"] for r in rows)
+    return rows
+
+
+def test_asha(cluster):
+    """From a file to the best trial; each says why it ended."""
+    job = cluster.submit(search_job(ASHA))
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    found = shown(cluster, job)
+    rows = consistent(found)
+    assert len(rows) == 9 and {r["state"] for r in rows} == {"succeeded"}
+    assert found["bestStep"] == 27 and [r["units"] for r in found["rungs"]] == [1, 3, 9, 27]
+    # All trials came to the first rung, and few to the top: that is what it is for.
+    assert found["rungs"][0]["trials"] == 9 and found["rungs"][3]["trials"] <= 4
+    assert sum(r["step"] for r in rows) < 9 * 27 * 0.6
+    reason = cluster.primusctl_json("status", str(job))["reason"]
+    assert reason == f"9 of 9 trials succeeded; best: trial {found['best']}, loss {found['bestMetric']:.6g} at 27"
+    short = next(r for r in rows if r["step"] < 27)
+    said = cluster.primusctl("why", f"{job}[{short['trial']}]")
+    assert "stopped at rung" in said and "loss" in said and "goes on" in said or "go on" in said
+    best = cluster.primusctl("logs", f"{job}[{found['best']}]")
+    assert "trained to the end with seed" in best
+    assert f"best: trial {found['best']}, loss" in cluster.primusctl("search", "show", str(job))
+    # What the best was given is what its environment had, and what a preview says.
+    params = next(r["params"] for r in rows if r["trial"] == found["best"])
+    assert found["bestMetric"] == pytest.approx(params["quality"] + 1 / 27) and params["net"]["width"] in (8, 16)
+    cluster.exec("n1", "tee", "/tmp/search.json", input=json.dumps(search_job(ASHA)))
+    preview = cluster.primusctl_json("search", "preview", "/tmp/search.json", "--trials", "9")
+    assert preview["first"] == [r["params"] for r in rows]
+    assert [r["expected"] for r in preview["rungs"]] == [9, 3, 1, 1]
+
+
+@pytest.mark.parametrize("killed", ["masterd", "agentd", "both"])
+def test_over_kills(cluster, killed):
+    """kill -9 at any time: no trial is lost or made twice, no result counted twice; the search ends with the same trials."""
+    draw = random.Random(killed)
+    search = {**ASHA, "maxTrials": 12, "maxConcurrent": 4}
+    job = cluster.submit(search_job(search, env={"STEP_SECONDS": "0.2"}))
+    for _ in range(4):
+        time.sleep(draw.random() * 1.5)
+        if killed != "agentd":
+            cluster.kill9_now("n1", MASTERD)
+        if killed != "masterd":
+            for node in ("n1", "n2", "n3"):
+                cluster.kill9_now(node, AGENTD)
+        cluster.wait_nodes()
+    cluster.wait_state(job, "SUCCEEDED", timeout=120)
+    rows = consistent(shown(cluster, job))
+    assert len(rows) == 12 and {r["state"] for r in rows} == {"succeeded"}
+    # A new master reads it back to the same.
+    before = shown(cluster, job)
+    cluster.kill9("n1", MASTERD)
+    cluster.wait_nodes()
+    assert shown(cluster, job) == before
+    # Every report of every trial arrived: all that ran to the end say so.
+    for row in rows:
+        if row["rungs"] == 4:
+            assert row["step"] == 27
+
+
+def test_invalid(cluster):
+    """A trial that says that its parameters make no sense does not count, and there is another; a space of such alone ends."""
+    values = [row["quality"] for row in preview_params(cluster, ASHA, 9)]
+    job = cluster.submit(search_job({"method": "random", "metric": "loss", "space": SPACE, "seed": 7, "maxTrials": 4}, env={"INVALID": f"{values[1]} {values[2]}", "STEP_SECONDS": "0.01"}))
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    found = shown(cluster, job)
+    assert found["invalid"] == 2 and found["made"] == 6
+    assert [r["state"] for r in found["list"]][1:3] == ["invalid", "invalid"]
+    assert found["best"] not in (1, 2)
+    job = cluster.submit(search_job({"method": "random", "metric": "loss", "space": SPACE, "maxTrials": 2}, env={"INVALID": " ".join(map(str, range(81)))}))
+    cluster.wait_state(job, "FAILED", timeout=60)
+    assert "too many of its trials were invalid: look at its space" in cluster.primusctl_json("status", str(job))["reason"]
+
+
+def preview_params(cluster, search, n):
+    cluster.exec("n1", "tee", "/tmp/search.json", input=json.dumps(search_job(search)))
+    return cluster.primusctl_json("search", "preview", "/tmp/search.json", "--trials", str(n))["first"]
+
+
+DIGITS = "/usr/share/doc/primus/examples/digits/data"
+
+
+def digits_job(**more):
+    with open(f"{SOURCE}/examples/search/search.json", encoding="utf-8") as file:
+        job = json.loads(re.sub(r"^\s*//.*$", "", file.read(), flags=re.M))
+    with open(f"{SOURCE}/examples/search/train.py", encoding="utf-8") as file:
+        program = file.read()
+    del job["files"]
+    job["role"][0] = {**job["role"][0], "argv": ["python3", "-c", program, DIGITS]}
+    del job["role"][0]["command"]
+    job["search"].update(more)
+    return job
+
+
+def test_better_than_random(cluster):
+    """The example: with the same work and the same trials, ASHA's best is better than that of trials trained to the end."""
+    job = cluster.submit(digits_job())
+    # In the middle of it a trial is to go elsewhere, and both daemons of a host die.
+    cluster.wait_for(lambda: shown(cluster, job)["made"] > 9, 60, "ten trials")
+    running = [r["trial"] for r in shown(cluster, job)["list"] if r["state"] == "runs"]
+    for trial in running[:2]:
+        cluster.run("n1", "primusctl", "requeue", f"{job}[{trial}]", user="ml")
+    cluster.kill9_now("n2", AGENTD)
+    cluster.kill9_now("n1", MASTERD)
+    cluster.wait_nodes()
+    cluster.wait_state(job, "SUCCEEDED", timeout=120)
+    asha = shown(cluster, job)
+    rows = consistent(asha)
+    assert len(rows) == 27
+    units = sum(r["step"] for r in rows)
+    alone = max(units // 27, 1)
+    job = cluster.submit(digits_job(method="random", maxTrials=alone, maxConcurrent=3, maxTime=0, divisor=4, maxRungs=5))
+    cluster.wait_state(job, "SUCCEEDED", timeout=120)
+    random_search = shown(cluster, job)
+    print(f"ASHA: trial {asha['best']}, loss {asha['bestMetric']:.4f} after {units} epochs in all; "
+          f"random: trial {random_search['best']}, loss {random_search['bestMetric']:.4f} after {sum(r['step'] for r in random_search['list'])}")
+    assert sum(r["step"] for r in random_search["list"]) == 27 * alone
+    assert [r["params"] for r in random_search["list"]] == [r["params"] for r in rows[:alone]]
+    assert asha["best"] == 17  # of all 27 the best after the first epoch, and at the end
+    assert asha["bestMetric"] < random_search["bestMetric"] * 0.8
+
+
+def test_grid_and_list(cluster):
+    """Every point once; no metric is needed; a trial that says invalid is not replaced."""
+    echo = 'case "$PRIMUS_TRIAL_PARAMS" in *3*) exit 1;; esac; echo "$PRIMUS_TRIAL of $PRIMUS_ARRAY_SIZE: $PRIMUS_TRIAL_PARAMS"'
+    job = cluster.submit(search_job({"method": "grid", "space": {"a": {"type": "int", "minval": 1, "maxval": 2, "count": 2}, "b": {"c": {"type": "categorical", "vals": ["x", None]}}}}, command=echo))
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    assert [cluster.primusctl("logs", f"{job}[{n}]").strip().split("| ")[-1] for n in range(4)] == [
+        '0 of 4: {"a":1,"b":{"c":"x"}}', '1 of 4: {"a":1,"b":{"c":null}}', '2 of 4: {"a":2,"b":{"c":"x"}}', '3 of 4: {"a":2,"b":{"c":null}}']
+    job = cluster.submit(search_job({"method": "list", "points": [{"a": 1}, {"a": 3}, {"a": "2"}]}, command=echo))
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    found = shown(cluster, job)
+    assert [r["state"] for r in found["list"]] == ["succeeded", "failed", "succeeded"] and found["best"] is None
+    assert cluster.run("n1", "primusctl", "rerun", "--failed", str(job), user="ml").stderr.count("is a search") == 1
+    # What is no search says so; what it is told, too.
+    other = cluster.submit({"name": "o", "role": [{"roleName": "w", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "true"}]})
+    assert f"Job {other} is no search" in cluster.run("n1", "primusctl", "search", "show", str(other), user="ml").stderr
+
+
+def test_hostile_reports(cluster):
+    """A trial that reports without end and all wrong is bounded: its own search has as many events as there may be, and others go on."""
+    flood = "\n".join(("from primus import trial, _lib", "import ctypes, sys, time", "end = time.monotonic() + 8", "n = 0", "while time.monotonic() < end:", "    n += 1",
+                       "    trial.report_validation(n % 3 and n or 1, loss=float('nan') if n % 5 else -n)", "print('said', n, flush=True)"))
+    job = search_job({"method": "random", "metric": "loss", "space": SPACE, "maxTrials": 1})
+    job["role"][0]["argv"] = ["python3", "-c", flood]
+    loud = cluster.submit(job)
+    cluster.wait_state(loud, "RUNNING")
+    began = time.monotonic()
+    quiet = cluster.submit(search_job({**ASHA, "maxTrials": 3}, env={"STEP_SECONDS": "0.01"}), user="eve")
+    cluster.wait_state(quiet, "SUCCEEDED", timeout=30)
+    took = time.monotonic() - began
+    cluster.wait_state(loud, "SUCCEEDED", timeout=60)
+    found = shown(cluster, loud)
+    said = int(cluster.primusctl("logs", f"{loud}[0]").split("said")[-1])
+    print(f"{said} results in 8 s; another search of 3 trials took {took:.1f} s meanwhile")
+    assert found["best"] == 0 and found["bestMetric"] <= -1000
