@@ -159,9 +159,11 @@ uint32_t array_total(const struct array *a) {
 }
 
 size_t array_bytes(const struct array *a) {
-        return heap_of(sizeof(*a)) + heap_of(a->range.n * sizeof(*a->range.indices)) +
-               heap_of(a->range.n * sizeof(*a->states)) + heap_of(a->range.n * sizeof(*a->jobs)) +
-               (a->element ? spec_bytes(a->element) : 0) + (a->trials ? search_bytes(a->trials->search) : 0);
+        const size_t n = array_total(a);
+
+        return heap_of(sizeof(*a)) + heap_of(n * sizeof(*a->range.indices)) +
+               heap_of(n * sizeof(*a->states)) + heap_of(n * sizeof(*a->jobs)) +
+               (a->element ? spec_bytes(a->element) : 0) + (a->trials ? trials_bytes(a->trials) : 0);
 }
 
 /* One more would be too much of what its owner has under way. */

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/heap.h"
 #include "lib/base/try.h"
 
 static void json_unref_p(json_t **v) {
@@ -18,10 +20,13 @@ static int read_given(const struct search_spec *spec, struct trials *t) {
 
         if (spec->points) {
                 t->points = json_loads(spec->points, 0, NULL);
+                t->given_max = MIN(strlen(spec->points), (size_t)SPACE_GIVEN_MAX);
                 return t->points ? 0 : -ENOMEM;
         }
         j = spec->space ? json_loads(spec->space, 0, NULL) : NULL;
-        return j ? space_read(j, spec->method == SEARCH_GRID, &t->space, why) : -EINVAL;
+        TRY(j ? space_read(j, spec->method == SEARCH_GRID, &t->space, why) : -EINVAL);
+        t->given_max = space_given_max(t->space);
+        return 0;
 }
 
 int trials_new(const struct search_spec *spec, struct trials **ret) {
@@ -35,6 +40,11 @@ int trials_new(const struct search_spec *spec, struct trials **ret) {
         TRY(search_new(&t->settings, &t->search));
         *ret = TAKE_PTR(t);
         return 0;
+}
+
+size_t trials_bytes(const struct trials *t) {
+        return heap_of(sizeof(*t)) + search_bytes(t->search) + (t->space ? space_bytes(t->space) : 0) +
+               (t->points ? space_json_bytes(t->points) : 0);
 }
 
 struct trials *trials_free(struct trials *t) {

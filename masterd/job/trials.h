@@ -35,10 +35,13 @@ struct trials {
         uint64_t seed;
         struct space *space; /* NULL: points says all */
         json_t *points;
+        size_t given_max; /* bytes of the largest that one is given */
 };
 
 /* -EINVAL: a spec that is not complete; -ENOMEM. */
 int trials_new(const struct search_spec *spec, struct trials **ret);
+/* Bytes of memory that it takes. */
+size_t trials_bytes(const struct trials *t);
 struct trials *trials_free(struct trials *t);
 static inline void trials_free_p(struct trials **t) {
         trials_free(*t);

@@ -130,7 +130,8 @@ static int describe(struct job *e, const struct job *array) {
 static void weigh(struct job *array, struct job *e) {
         holdings_weigh(e);
         if (array->array->element_bytes == 0) {
-                array_weigh(array->array, e->bytes);
+                array_weigh(array->array,
+                            e->bytes + (array->array->trials ? array->array->trials->given_max : 0));
                 holdings_weigh(array);
         }
 }

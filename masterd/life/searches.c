@@ -20,7 +20,10 @@
 #include "masterd/job/array.h"
 #include "masterd/life/lifecycle.h"
 
-#define EVENTS_MAX 1000000u /* of a search: results that are taken from its trials */
+/* Of a search that many events are kept for each of its trials, and altogether; results between its rungs
+ * behind them are not. */
+#define RESULTS_PER_TRIAL 1000u
+#define RESULTS_MAX 200000u
 
 static uint64_t bits_of(double d) {
         uint64_t bits;
@@ -142,6 +145,10 @@ const char *searches_best_text(const struct job *j, char *buf, size_t size) {
 
 /* ---- what trials say ---- */
 
+static uint64_t results_max(const struct trials *t) {
+        return MIN((uint64_t)RESULTS_PER_TRIAL * t->settings.max_trials, (uint64_t)RESULTS_MAX);
+}
+
 static struct job *search_of(struct manager *m, const struct job *e) {
         struct job *j = e && e->element.array > 0 ? manager_job(m, e->element.array) : NULL;
         uint32_t position;
@@ -207,10 +214,10 @@ int searches_reported(struct manager *m, const struct node *node, sd_bus_message
                 report_invalid(m, j, e);
                 return answer_later(m, call);
         }
-        if (j->array->trials->n_events >= EVENTS_MAX)
-                return sd_bus_error_setf(error, LINK_ERROR_REFUSED,
-                                         "search %u has %u events, which is as many as are kept", j->number,
-                                         EVENTS_MAX);
+        /* Those that come to a rung, or end, are few. */
+        if (j->array->trials->n_events >= results_max(j->array->trials) &&
+            !search_ranks(j->array->trials->search, e->element.index, report->step))
+                return answer_later(m, call);
         v.trial = e->element.index;
         r = let_happen(m, j, &v, &why);
         if (r == -ENOMEM)

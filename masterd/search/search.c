@@ -39,7 +39,6 @@ struct search {
         uint32_t n_trials, n_allocated, n_open, n_invalid;
         uint32_t best; /* UINT32_MAX: none */
         uint64_t age;  /* of the next entry */
-        size_t n_entries;
 };
 
 const char *const search_method_names[_SEARCH_METHOD_MAX] = {
@@ -103,8 +102,8 @@ int search_new(const struct search_settings *settings, struct search **ret) {
 }
 
 size_t search_bytes(const struct search *s) {
-        return heap_of(sizeof(*s)) + heap_of(s->n_allocated * sizeof(*s->trials)) +
-               s->n_entries * heap_of(sizeof(struct entry));
+        return heap_of(sizeof(*s)) +
+               s->settings.max_trials * (2 * sizeof(*s->trials) + heap_of(sizeof(struct entry)));
 }
 
 /* ---- creation ---- */
@@ -173,7 +172,6 @@ static int enter_rung(struct search *s, struct bracket *b, struct trial *t, doub
         e->node.age = s->age++;
         e->next = t->entries;
         t->entries = e;
-        s->n_entries++;
         *ret_place = rank_insert(b->rungs + t->seen.rung++, &e->node);
         return 0;
 }
@@ -182,7 +180,6 @@ static void leave_rungs(struct search *s, struct bracket *b, struct trial *t) {
         for (struct entry *e = t->entries, *next; e; e = next) {
                 next = e->next;
                 rank_remove(b->rungs + --t->seen.rung, &e->node);
-                s->n_entries--;
                 free(e);
         }
         t->entries = NULL;
@@ -205,6 +202,14 @@ static void note_result(struct search *s, uint32_t trial, uint64_t time, double 
         t->seen.best_time = time;
         if (s->best == UINT32_MAX || is_better(s, t, s->trials + s->best))
                 s->best = trial;
+}
+
+bool search_ranks(const struct search *s, uint32_t trial, uint64_t time) {
+        const struct trial *t = trial < s->n_trials ? s->trials + trial : NULL;
+        const struct search_bracket *b = t ? &s->brackets[t->seen.bracket].plan : NULL;
+
+        return t && t->seen.state == SEARCH_TRIAL_RUNS && t->seen.rung < b->n_rungs &&
+               time >= search_units(&s->settings, b->n_rungs, t->seen.rung);
 }
 
 int search_validated(struct search *s, uint32_t trial, uint64_t time, double metric,

@@ -79,7 +79,7 @@ struct search *search_free(struct search *s);
 static inline void search_free_p(struct search **s) {
         search_free(*s);
 }
-/* Bytes of memory that it takes. */
+/* Bytes of memory that it takes when all its trials are made, but for results of further rungs. */
 size_t search_bytes(const struct search *s);
 
 /* ---- events ---- */
@@ -106,6 +106,9 @@ struct search_reason {
  * -ENOENT: no such trial; -ENOMEM. Else enum search_verdict. */
 int search_validated(struct search *s, uint32_t trial, uint64_t time, double metric,
                      struct search_reason *ret);
+
+/* Whether a result at that time would come to a rung: that one may stop it. */
+bool search_ranks(const struct search *s, uint32_t trial, uint64_t time);
 
 enum search_exit {
         SEARCH_SUCCEEDED,

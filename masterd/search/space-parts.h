@@ -37,6 +37,7 @@ struct space {
         size_t n;
         uint64_t *points; /* of a grid: which of the product are points */
         uint32_t n_points;
+        size_t bytes, given_max;
 };
 
 /* The value that a digit of the grid stands for. A new reference; NULL: no memory. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/heap.h"
 #include "lib/base/try.h"
 #include "masterd/search/space-parts.h"
 
@@ -348,6 +349,59 @@ static int find_points(struct reader *r) {
         return 0;
 }
 
+/* ---- how large ---- */
+
+size_t space_json_bytes(const json_t *j) {
+        size_t sum = heap_of(sizeof(json_t) + 2 * sizeof(void *)), i;
+        json_t *value;
+        const char *key;
+
+        if (json_is_string(j))
+                sum += heap_of(json_string_length(j) + 1);
+        json_array_foreach (j, i, value)
+                sum += sizeof(void *) + space_json_bytes(value);
+        json_object_foreach ((json_t *)(uintptr_t)j, key, value)
+                sum += heap_of(8 * sizeof(void *) + strlen(key)) + space_json_bytes(value);
+        return sum;
+}
+
+static size_t text_size(const json_t *j) {
+        _cleanup_free_ char *text = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
+
+        return text ? strlen(text) : SIZE_MAX / 4;
+}
+
+#define NUMBER_MAX 32u /* bytes of one as JSON */
+
+static void weigh_space(struct space *s) {
+        s->bytes = heap_of(sizeof(*s)) + heap_of(s->n * sizeof(*s->parameters)) +
+                   heap_of(s->n_points * sizeof(*s->points));
+        for (size_t i = 0; i < s->n; i++) {
+                const struct parameter *p = s->parameters + i;
+                size_t largest = NUMBER_MAX, k;
+                json_t *value;
+
+                if (p->type == PARAMETER_CONST)
+                        largest = text_size(p->values);
+                if (p->type == PARAMETER_CATEGORICAL)
+                        json_array_foreach (p->values, k, value)
+                                largest = MAX(largest, text_size(value));
+                s->given_max += strlen(p->name) + 8 + largest;
+                s->bytes += heap_of(strlen(p->name) + 1) + space_json_bytes(p->values);
+                for (k = 0; k < p->n_conditions; k++)
+                        s->bytes +=
+                                heap_of(sizeof(*p->conditions)) + space_json_bytes(p->conditions[k].values);
+        }
+}
+
+size_t space_bytes(const struct space *s) {
+        return s->bytes;
+}
+
+size_t space_given_max(const struct space *s) {
+        return s->given_max;
+}
+
 int space_read(json_t *j, bool grid, struct space **ret, char why[static SPACE_WHY_MAX]) {
         _cleanup_(space_free_p) struct space *s = calloc(1, sizeof(*s));
         struct reader r = { .space = s, .why = why, .grid = grid };
@@ -368,6 +422,8 @@ int space_read(json_t *j, bool grid, struct space **ret, char why[static SPACE_W
                 TRY(read_conditions(&r, s->parameters + i));
         if (grid)
                 TRY(find_points(&r));
+        s->parameters = reallocarray(s->parameters, s->n, sizeof(*s->parameters)) ?: s->parameters;
+        weigh_space(s);
         *ret = TAKE_PTR(s);
         return 0;
 }

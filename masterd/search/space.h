@@ -37,6 +37,12 @@ static inline void space_free_p(struct space **s) {
         space_free(*s);
 }
 
+/* Bytes of memory that it takes; bytes of the largest that a trial may be given, as JSON. */
+size_t space_bytes(const struct space *s);
+size_t space_given_max(const struct space *s);
+/* Bytes of memory of a value with all that is in it, about. */
+size_t space_json_bytes(const json_t *j);
+
 /* Points of the grid: names in order, the last one changes fastest; what "when" leaves out counts once. */
 uint32_t space_n_points(const struct space *s);
 

@@ -96,9 +96,8 @@ static int count_points(struct reader *r, struct search_spec *s, const char *key
 }
 
 static int read_space(struct reader *r, struct search_spec *s) {
-        _cleanup_(json_unref_p) json_t *j = json_loads(s->space, 0, NULL), *first = NULL;
+        _cleanup_(json_unref_p) json_t *j = json_loads(s->space, 0, NULL);
         _cleanup_(space_free_p) struct space *space = NULL;
-        _cleanup_free_ char *text = NULL;
         char why[SPACE_WHY_MAX];
         int q = space_read(j, s->method == SEARCH_GRID, &space, why);
 
@@ -106,15 +105,10 @@ static int read_space(struct reader *r, struct search_spec *s) {
                 return report_at(r, in_search("space"), "%s", why);
         if (q < 0)
                 return q;
-        first = s->method == SEARCH_GRID ? space_point(space, 0) : space_draw(space, s->seed, 0);
-        text = first ? json_dumps(first, JSON_COMPACT) : NULL;
-        if (!text)
-                return -ENOMEM;
-        /* Which values there are differs by trial, and how long they are with it: half of it is for that. */
-        if (strlen(text) > SPACE_GIVEN_MAX / 2 || strlen(s->space) > SPEC_SEARCH_TEXT_MAX)
+        if (space_given_max(space) > SPACE_GIVEN_MAX)
                 return report_at(r, in_search("space"),
-                                 "a trial would be given %zu bytes; at most %u are accepted", strlen(text),
-                                 SPACE_GIVEN_MAX / 2);
+                                 "a trial would be given up to %zu bytes; at most %u are accepted",
+                                 space_given_max(space), SPACE_GIVEN_MAX);
         return s->method == SEARCH_GRID ? count_points(r, s, "space", space_n_points(space)) : 0;
 }
 
@@ -128,11 +122,18 @@ static int read_points(struct reader *r, struct search_spec *s) {
                 return report_at(r, in_search("points"), "must be an array of 1 to %u objects",
                                  SPACE_POINTS_MAX);
         json_array_foreach (j, i, point) {
+                _cleanup_free_ char *text = NULL;
                 struct place p = in_search("points");
 
                 place_push(&p, NULL, i);
                 if (space_check_given(point, why) < 0)
                         return report_at(r, p, "%s", why);
+                text = json_dumps(point, JSON_COMPACT);
+                if (!text)
+                        return -ENOMEM;
+                if (strlen(text) > SPACE_GIVEN_MAX)
+                        return report_at(r, p, "has %zu bytes; at most %u are accepted", strlen(text),
+                                         SPACE_GIVEN_MAX);
         }
         return count_points(r, s, "points", (uint32_t)json_array_size(j));
 }

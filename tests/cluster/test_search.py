@@ -200,4 +200,15 @@ def test_hostile_reports(cluster):
     found = shown(cluster, loud)
     said = int(cluster.primusctl("logs", f"{loud}[0]").split("said")[-1])
     print(f"{said} results in 8 s; another search of 3 trials took {took:.1f} s meanwhile")
-    assert found["best"] == 0 and found["bestMetric"] <= -1000
+    # 1,000 are kept of a search of one trial: the best of them is the best that is known.
+    assert found["best"] == 0 and -1500 < found["bestMetric"] < -500
+
+
+def test_end_of_a_search(cluster):
+    """Killing it kills its trials, and makes no others; it is not changed while it runs."""
+    job = cluster.submit(search_job({**ASHA, "maxTrials": 50}, env={"STEP_SECONDS": "5"}))
+    cluster.wait_for(lambda: sum(r["state"] == "runs" for r in shown(cluster, job)["list"]) == 3, 20, "three run")
+    assert "is an array: its configuration" in cluster.run("n1", "primusctl", "update", str(job), "search.maxTrials=99", user="ml").stderr
+    cluster.kill(job)
+    found = shown(cluster, job)
+    assert found["made"] == 3 and {r["state"] for r in found["list"]} == {"failed"} and found["best"] is None

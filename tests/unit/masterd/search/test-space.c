@@ -225,6 +225,25 @@ static void test_refused(void **state) {
                 assert_null(space_of(cases[i].text, cases[i].grid, cases[i].why));
 }
 
+/* No trial is given more than is said, and that is known before there is one. */
+static void test_size(void **state) {
+        _cleanup_(space_free_p) struct space *s = space_of(
+                "{'a':{'type':'categorical','vals':[1,'a long text that is chosen now and then',{'b':[1,2,3]}]},'net':{'d':{'type':'double','minval':0,'maxval':1}},'c':[1,2]}",
+                false, NULL);
+        size_t largest = 0;
+
+        for (uint32_t n = 0; n < 200; n++) {
+                json_t *j = space_draw(s, 3, n);
+                _cleanup_free_ char *text = json_dumps(j, JSON_COMPACT);
+
+                largest = MAX(largest, strlen(text));
+                json_decref(j);
+        }
+        assert_in_range(largest, 60, space_given_max(s));
+        assert_in_range(space_given_max(s), 60, 200);
+        assert_true(space_bytes(s) > 500);
+}
+
 static void test_given(void **state) {
         static const struct {
                 const char *text;
@@ -252,7 +271,7 @@ int main(void) {
                 cmocka_unit_test(test_grid),  cmocka_unit_test(test_grid_points),
                 cmocka_unit_test(test_draws), cmocka_unit_test(test_depends),
                 cmocka_unit_test(test_when),  cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_given),
+                cmocka_unit_test(test_given), cmocka_unit_test(test_size),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
