@@ -28,6 +28,7 @@ struct parameter {
         uint32_t count; /* points of a grid */
         json_t *values; /* categorical: the array; const: the value */
         json_t *when;   /* while it is read; borrowed */
+        unsigned depth; /* while it is read: 1 more than that of what it depends on */
         struct condition *conditions;
         size_t n_conditions;
 };
@@ -35,12 +36,13 @@ struct parameter {
 struct space {
         struct parameter *parameters; /* by name */
         size_t n;
-        uint64_t *points; /* of a grid: which of the product are points */
+        uint64_t *points; /* of a grid: which of the product are points; NULL: all */
         uint32_t n_points;
         size_t bytes, given_max;
 };
 
 /* The value that a digit of the grid stands for. A new reference; NULL: no memory. */
 json_t *space_grid_value(const struct parameter *p, uint32_t digit);
-/* Whether all that its conditions ask for is so; values: of each parameter, NULL: it is not there. */
-bool space_holds(const struct parameter *p, json_t *const *values);
+#define DEPTH_ASKED UINT32_MAX
+/* Makes NULL what its conditions do not allow, and what depends on that; of values that are borrowed. */
+void space_leave_out(const struct space *s, json_t **values);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a space. Invariant: what is read is complete and within its bounds, so drawing checks nothing. */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,24 +250,18 @@ static struct parameter *find_parameter(struct space *s, const char *name) {
         return bsearch(&key, s->parameters, s->n, sizeof(*s->parameters), by_name);
 }
 
-/* One that depends on a parameter stands behind it: so no circle. Names are in order, so that is asked by
- * walking. */
-static bool depends_on(const struct space *s, const struct parameter *from, const struct parameter *to,
-                       unsigned steps) {
-        if (from == to || steps == 0)
-                return true;
-        for (size_t i = 0; i < from->n_conditions; i++)
-                if (depends_on(s, s->parameters + from->conditions[i].on, to, steps - 1))
-                        return true;
-        return false;
-}
+#define CONDITIONS_MAX 8u        /* of one parameter, and in a row */
+#define CONDITION_VALUES_MAX 64u /* of one of them */
 
-#define CONDITIONS_MAX 8u /* of one parameter, and in a row */
+static bool is_scalar(const json_t *j) {
+        return !json_is_object(j) && !json_is_array(j);
+}
 
 static int read_condition(struct reader *r, struct parameter *p, const char *name, json_t *value) {
         struct space *s = r->space;
         struct parameter *on = find_parameter(s, name);
-        json_t *values;
+        json_t *values, *one;
+        size_t i;
 
         if (!on)
                 return refuse(r, p->name, "when: there is no parameter '%.64s'", name);
@@ -276,12 +271,14 @@ static int read_condition(struct reader *r, struct parameter *p, const char *nam
         if (!values)
                 return -ENOMEM;
         p->conditions[p->n_conditions++] = (struct condition){ (uint32_t)(on - s->parameters), values };
-        if (json_array_size(values) == 0)
-                return refuse(r, p->name, "when: '%.64s' needs a value", name);
-        if (depends_on(s, on, p, CONDITIONS_MAX))
-                return refuse(r, p->name,
-                              "when: it and '%.64s' depend on each other, or more than %u in a row do", name,
-                              CONDITIONS_MAX);
+        if (json_array_size(values) == 0 || json_array_size(values) > CONDITION_VALUES_MAX)
+                return refuse(r, p->name, "when: '%.64s' needs 1 to %u values", name, CONDITION_VALUES_MAX);
+        json_array_foreach (values, i, one)
+                if (!is_scalar(one))
+                        return refuse(
+                                r, p->name,
+                                "when: a value of '%.64s' must be a text, a number, true, false or null",
+                                name);
         return 0;
 }
 
@@ -302,33 +299,61 @@ static int read_conditions(struct reader *r, struct parameter *p) {
         return 0;
 }
 
+/* Who depends on whom, and how deep that goes; no circle. Each parameter is looked at once. */
+static int find_depth(struct reader *r, struct parameter *p, unsigned *ret) {
+        unsigned depth = 0;
+
+        if (p->depth == DEPTH_ASKED)
+                return refuse(r, p->name, "when: it depends on itself");
+        if (p->depth == 0) {
+                p->depth = DEPTH_ASKED;
+                for (size_t i = 0; i < p->n_conditions; i++) {
+                        unsigned below = 0;
+
+                        TRY(find_depth(r, r->space->parameters + p->conditions[i].on, &below));
+                        depth = MAX(depth, below);
+                }
+                if (depth == CONDITIONS_MAX)
+                        return refuse(r, p->name,
+                                      "when: more than %u parameters in a row depend on each other",
+                                      CONDITIONS_MAX);
+                p->depth = depth + 1;
+        }
+        *ret = p->depth;
+        return 0;
+}
+
 /* ---- the grid ---- */
 
 /* A parameter that is not there at this point of the product is at its first digit, or the point is one that
  * stands there already. */
 static int is_point(struct space *s, uint64_t point, bool *ret) {
-        json_t *values[SPACE_NAMES_MAX] = { NULL };
+        json_t *values[SPACE_NAMES_MAX] = { NULL }, *left[SPACE_NAMES_MAX];
         uint32_t digits[SPACE_NAMES_MAX];
         int r = 0;
 
         *ret = true;
         for (size_t i = s->n; i-- > 0; point /= s->parameters[i].count) {
                 digits[i] = (uint32_t)(point % s->parameters[i].count);
-                values[i] = space_grid_value(s->parameters + i, digits[i]);
+                left[i] = values[i] = space_grid_value(s->parameters + i, digits[i]);
                 if (!values[i])
                         r = -ENOMEM;
         }
-        for (size_t i = 0; r >= 0 && i < s->n; i++)
-                if (digits[i] > 0 && !space_holds(s->parameters + i, values))
-                        *ret = false;
-        for (size_t i = 0; i < s->n; i++)
+        if (r >= 0)
+                space_leave_out(s, left);
+        for (size_t i = 0; i < s->n; i++) {
+                *ret &= left[i] || digits[i] == 0;
                 json_decref(values[i]);
+        }
         return r;
 }
 
+/* So that nobody waits: each is a comparison, or a value that is made, and that is 0.2 s. */
+#define POINTS_WORK_MAX 2000000u
+
 static int find_points(struct reader *r) {
         struct space *s = r->space;
-        uint64_t product = 1;
+        uint64_t product = 1, work = 0;
 
         for (size_t i = 0; i < s->n; i++) {
                 product *= s->parameters[i].count;
@@ -336,6 +361,18 @@ static int find_points(struct reader *r) {
                         return refuse(r, s->parameters[i].name,
                                       "with this one the grid has more than %u points", SPACE_POINTS_MAX);
         }
+        for (size_t i = 0; i < s->n; i++)
+                for (size_t k = 0; k < s->parameters[i].n_conditions; k++)
+                        work += json_array_size(s->parameters[i].conditions[k].values);
+        s->n_points = (uint32_t)product;
+        if (work == 0)
+                return 0; /* all of them */
+        if (product * (work + s->n) > POINTS_WORK_MAX)
+                return refuse(r, "when",
+                              "a grid of %" PRIu64
+                              " points, with these conditions, is too large; draw at random",
+                              product);
+        s->n_points = 0;
         s->points = calloc(product, sizeof(*s->points));
         if (!s->points)
                 return -ENOMEM;
@@ -375,7 +412,7 @@ static size_t text_size(const json_t *j) {
 
 static void weigh_space(struct space *s) {
         s->bytes = heap_of(sizeof(*s)) + heap_of(s->n * sizeof(*s->parameters)) +
-                   heap_of(s->n_points * sizeof(*s->points));
+                   (s->points ? heap_of(s->n_points * sizeof(*s->points)) : 0);
         for (size_t i = 0; i < s->n; i++) {
                 const struct parameter *p = s->parameters + i;
                 size_t largest = NUMBER_MAX, k;
@@ -405,6 +442,7 @@ size_t space_given_max(const struct space *s) {
 int space_read(json_t *j, bool grid, struct space **ret, char why[static SPACE_WHY_MAX]) {
         _cleanup_(space_free_p) struct space *s = calloc(1, sizeof(*s));
         struct reader r = { .space = s, .why = why, .grid = grid };
+        unsigned depth;
 
         *why = 0;
         if (!s)
@@ -420,6 +458,8 @@ int space_read(json_t *j, bool grid, struct space **ret, char why[static SPACE_W
         qsort(s->parameters, s->n, sizeof(*s->parameters), by_name);
         for (size_t i = 0; i < s->n; i++)
                 TRY(read_conditions(&r, s->parameters + i));
+        for (size_t i = 0; i < s->n; i++)
+                TRY(find_depth(&r, s->parameters + i, &depth));
         if (grid)
                 TRY(find_points(&r));
         s->parameters = reallocarray(s->parameters, s->n, sizeof(*s->parameters)) ?: s->parameters;

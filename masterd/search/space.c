@@ -86,7 +86,7 @@ json_t *space_grid_value(const struct parameter *p, uint32_t digit) {
         }
 }
 
-bool space_holds(const struct parameter *p, json_t *const *values) {
+static bool holds_all(const struct parameter *p, json_t *const *values) {
         for (size_t i = 0; i < p->n_conditions; i++) {
                 const struct condition *c = p->conditions + i;
                 json_t *value;
@@ -101,15 +101,13 @@ bool space_holds(const struct parameter *p, json_t *const *values) {
         return true;
 }
 
-/* Takes away what its conditions do not allow; who depends on such a one goes too. */
-static void leave_out(const struct space *s, json_t **values) {
+void space_leave_out(const struct space *s, json_t **values) {
         bool again = true;
 
         while (again) {
                 again = false;
                 for (size_t i = 0; i < s->n; i++)
-                        if (values[i] && !space_holds(s->parameters + i, values)) {
-                                json_decref(values[i]);
+                        if (values[i] && !holds_all(s->parameters + i, values)) {
                                 values[i] = NULL;
                                 again = true;
                         }
@@ -140,13 +138,14 @@ static int place_value(json_t *object, const char *name, json_t *value) {
 
 /* Of all values, which it consumes. */
 static json_t *assemble_values(const struct space *s, json_t **values) {
-        json_t *object = json_object();
+        json_t *left[SPACE_NAMES_MAX], *object = json_object();
         bool good = object;
 
-        leave_out(s, values);
+        memcpy(left, values, s->n * sizeof(*values));
+        space_leave_out(s, left);
         for (size_t i = 0; i < s->n; i++) {
-                if (values[i] && good)
-                        good = place_value(object, s->parameters[i].name, values[i]) >= 0;
+                if (left[i] && good)
+                        good = place_value(object, s->parameters[i].name, left[i]) >= 0;
                 json_decref(values[i]);
         }
         if (good)
@@ -179,7 +178,7 @@ uint32_t space_n_points(const struct space *s) {
 
 json_t *space_point(const struct space *s, uint32_t point) {
         json_t *values[SPACE_NAMES_MAX] = { NULL };
-        uint64_t at = s->points[point];
+        uint64_t at = s->points ? s->points[point] : point;
         bool good = true;
 
         for (size_t i = s->n; i-- > 0; at /= s->parameters[i].count) {

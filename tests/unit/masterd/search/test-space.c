@@ -211,13 +211,19 @@ static void test_refused(void **state) {
                 { "{'a':{'type':'int','minval':0,'maxval':999,'count':1000},'b':{'type':'int','minval':0,'maxval':999,'count':101}}",
                   "b: with this one the grid has more", true },
                 { "{'x':{'type':'const','val':1,'when':{'y':1}}}", "when: there is no parameter 'y'" },
-                { "{'x':{'type':'const','val':1,'when':{'x':1}}}", "depend on each other" },
+                { "{'x':{'type':'const','val':1,'when':{'x':1}}}", "depends on itself" },
                 { "{'x':{'type':'const','val':1,'when':{'y':1}},'y':{'type':'const','val':1,'when':{'x':1}}}",
-                  "depend on each other" },
+                  "depends on itself" },
                 { "{'x':{'type':'const','val':1,'when':{}}}", "when must be an object" },
-                { "{'x':{'type':'const','val':1,'when':{'y':[]}},'y':1}", "needs a value" },
+                { "{'x':{'type':'const','val':1,'when':{'y':[]}},'y':1}", "needs 1 to 64 values" },
                 { "{'x':{'type':'const','val':1,'when':{'y':1}},'y':{'type':'double','minval':0,'maxval':1}}",
                   "must be categorical" },
+                { "{'a':{'type':'int','minval':0,'maxval':99999,'count':100000},'b':{'type':'const','val':1,'when':{'a':[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19]}}}",
+                  "a grid of 100000 points, with these conditions", true },
+                { "{'a':{'type':'const','val':1,'when':{'b':1}},'b':{'type':'const','val':1,'when':{'c':1}},'c':{'type':'const','val':1,'when':{'d':1}},'d':{'type':'const','val':1,'when':{'e':1}},"
+                  "'e':{'type':'const','val':1,'when':{'f':1}},'f':{'type':'const','val':1,'when':{'g':1}},'g':{'type':'const','val':1,'when':{'h':1}},'h':{'type':'const','val':1,'when':{'i':1}},'i':1}",
+                  "a: when: more than 8 parameters" },
+                { "{'x':{'type':'const','val':1,'when':{'y':[[1]]}},'y':1}", "must be a text, a number" },
                 { "{'a':{'a':{'a':{'a':{'a':{'a':{'a':{'a':{'a':1}}}}}}}}}", "nested deeper" },
         };
 
