@@ -22,7 +22,10 @@ static void check_settled(const struct job_spec *s) {
 
         MUST(spec_effective(s, &once) == 0);
         MUST(spec_load(once, strlen(once), &again, &d) == 0);
-        MUST(d.n == 0);
+        /* A placeholder is one as long as nobody puts something else there. */
+        for (size_t i = 0; i < d.n; i++)
+                MUST(strstr(d.items[i].message, "is a placeholder"));
+        diagnostics_done(&d);
         MUST(spec_effective(again, &twice) == 0);
         MUST(strcmp(once, twice) == 0);
 }
