@@ -343,3 +343,27 @@ def test_everybodys_page(cluster, tmp_path):
         assert b.complaints() == []
     cluster.kill(job)
     cluster.exec("n1", "systemctl", "stop", "primus-web.socket", "primus-web.service")
+
+
+def test_trials_of_a_search(cluster, browse):
+    """Best, rungs, a plot for each parameter that there is more than one value of, and a row for each trial; what was given is text."""
+    trainer = "from primus import trial; [trial.report_validation(n, loss=trial.params['lr'] + 1 / n) for n in range(1, 10)]; trial.flush()"
+    job = cluster.submit({"name": "looks", "search": {"method": "asha", "metric": "loss", "maxTrials": 12, "maxConcurrent": 4, "maxTime": 9, "divisor": 3, "maxRungs": 3, "seed": 5, "space": {
+        "lr": {"type": "log", "minval": -5, "maxval": 0}, "net": {"kind": {"type": "categorical", "vals": ["<b>a</b>", "mlp\u202e"]}}, "same": 7}},
+        "role": [{"roleName": "w", "num": 1, "vcores": 0.1, "memoryMb": 48, "argv": ["python3", "-c", trainer]}]})
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    found = cluster.primusctl_json("search", "show", str(job))
+    b = browse()
+    b.open(f"#/job/{job}")
+    b.press("Trials")
+    b.wait(f"The best is trial {found['best']}: loss")
+    b.wait("Rung 2, at 9")
+    b.wait("What the parameters did")
+    assert b.run("return [...document.querySelectorAll('.chart figcaption')].map(e => e.textContent)") == ["lr (by orders)", "net.kind"]
+    assert b.run("return document.querySelectorAll('.chart:first-child circle').length") == 12 and b.run("return document.querySelectorAll('.chart circle.best').length") == 2
+    rows = b.run("return [...document.querySelectorAll('tbody tr')].map(r => r.innerText)")
+    assert len(rows) == 12 and rows[0].split()[0] == str(found["best"]) and "net.kind=" in rows[0] and "same=7" in rows[0]
+    assert "<b>a</b>" in b.text() and "mlp‹202E›" in b.text()
+    assert b.complaints() == []
+    b.run("document.querySelector('tbody tr a').click()")
+    b.wait(f"Element {found['best']} of job {job}")

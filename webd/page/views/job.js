@@ -12,9 +12,10 @@ import { Timeline } from './job-timeline.js';
 import { Inside } from './job-inside.js';
 import { Config, Events } from './job-record.js';
 import { OfJob as Savepoints } from './savepoints.js';
+import { Trials } from './job-trials.js';
 import { Hosts, Place, Suggestions } from './why.js';
 
-const TABS = [['', 'Executors'], ['data', 'Data'], ['savepoints', 'Savepoints'], ['metrics', 'Metrics'], ['timeline', 'Timeline'], ['logs', 'Logs'], ['inside', 'Inside'], ['events', 'Events'], ['config', 'Configuration'], ['why', 'Why']];
+const TABS = [['', 'Executors'], ['trials', 'Trials'], ['data', 'Data'], ['savepoints', 'Savepoints'], ['metrics', 'Metrics'], ['timeline', 'Timeline'], ['logs', 'Logs'], ['inside', 'Inside'], ['events', 'Events'], ['config', 'Configuration'], ['why', 'Why']];
 
 // ---- what can be done ----
 
@@ -125,6 +126,7 @@ function Verdicts({ job }) {
 function Body({ job, tab, query, why }) {
   switch (tab) {
     case '': return html`<${Executors} job=${job} query=${query} />`;
+    case 'trials': return job.search ? html`<${Trials} job=${job} query=${query} />` : html`<p class="empty">It is no search.</p>`;
     case 'data': return html`<${Data} job=${job} />`;
     case 'savepoints': return html`<${Savepoints} job=${job} query=${query} />`;
     case 'metrics': return html`<${Metrics} job=${job} query=${query} />`;
@@ -152,7 +154,7 @@ export function Job({ args: [text, tab = ''], query }) {
       ${(job.warnings || []).map(w => html`<p class="sentence off">${shown(w)}</p>`)}
       <p class="dim">Submitted <${Time} at=${job.submitted} />${job.started ? html`, runs since <${Time} at=${job.started} />` : ''}${job.ended ? html`, ended <${Time} at=${job.ended} />` : ''}, attempt ${job.attempt}, version ${job.version}</p>
       ${job.array && html`<${ArrayOf} job=${job} />`}
-      <${Tabs} base=${['job', number]} tabs=${TABS.filter(([k]) => (!['data', 'savepoints'].includes(k) || job.data) && (k !== 'why' || waits) && (k !== 'inside' || (waits && !readOnly)))} current=${tab} />
+      <${Tabs} base=${['job', number]} tabs=${TABS.filter(([k]) => (k !== 'trials' || job.search) && (!['data', 'savepoints'].includes(k) || job.data) && (k !== 'why' || waits) && (k !== 'inside' || (waits && !readOnly)))} current=${tab} />
       <${Body} job=${job} tab=${tab} query=${query} why=${why.data} />`;
   }}<//>`;
 }

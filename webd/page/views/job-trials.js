@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trials of a search: its best, its rungs, what each parameter did, and all of them.
+import { html } from '../vendor/htm/standalone.module.js';
+import { address, Loaded, onJob, setQuery, Table, useLive } from '../parts.js';
+import { number, plural, shown } from '../text.js';
+
+const digits = x => (x == null ? '–' : String(Number(x.toPrecision(6))));
+
+// {"net": {"width": 8}} as {"net.width": 8}.
+function flat(params, prefix = '') {
+  return Object.entries(params).flatMap(([name, value]) => (value && typeof value === 'object' && !Array.isArray(value) && Object.keys(value).length
+    ? flat(value, `${prefix}${name}.`) : [[prefix + name, value]]));
+}
+const text = value => (typeof value === 'string' ? value : typeof value === 'number' ? digits(value) : JSON.stringify(value));
+
+// ---- where a value stands: 0 to 1 ----
+
+// Numbers by size (by orders of it where they span three), everything else in the order of its words.
+function scaleOf(values) {
+  const there = values.filter(v => v !== undefined), numbers = there.filter(v => typeof v === 'number');
+  if (numbers.length && numbers.length === there.length) {
+    const orders = Math.min(...numbers) > 0 && Math.max(...numbers) / Math.min(...numbers) >= 1000, to = orders ? Math.log10 : x => x;
+    const low = to(Math.min(...numbers)), high = to(Math.max(...numbers));
+    return { at: v => (high > low ? (to(v) - low) / (high - low) : .5), low: digits(Math.min(...numbers)), high: digits(Math.max(...numbers)), orders };
+  }
+  const words = [...new Set(there.map(text))].sort();
+  return { at: v => (words.length > 1 ? words.indexOf(text(v)) / (words.length - 1) : .5), low: words[0] ?? '', high: words.at(-1) ?? '', words };
+}
+
+const WIDE = 220, HIGH = 120, EDGE = 8, SHOWN = 1000;
+
+// How good trials were (upwards is better), by one parameter.
+function Scatter({ name, points, scale, good, best }) {
+  return html`<figure class="chart"><figcaption>${shown(name)}${scale.orders ? ' (by orders)' : ''}</figcaption>
+    <svg viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-label=${`How good trials were, by ${name}`}>
+      ${points.map(p => html`<circle class=${p.trial === best ? 'best' : 'point'} cx=${EDGE + scale.at(p.value) * (WIDE - 2 * EDGE)} cy=${HIGH - EDGE - good(p.best) * (HIGH - 2 * EDGE)} r=${p.trial === best ? 4 : 2.5}><title>${`trial ${p.trial}: ${text(p.value)}, ${digits(p.best)}`}</title></circle>`)}
+    </svg><p class="fine ends"><span>${shown(scale.low)}</span><span>${shown(scale.high)}</span></p></figure>`;
+}
+
+// The best is 1. Places and not sizes: a few that are far off would press all others together.
+function goodness(trials, smaller) {
+  const order = trials.map(t => t.best).sort((a, b) => (smaller ? b - a : a - b));
+  return best => (order.length > 1 ? order.lastIndexOf(best) / (order.length - 1) : 1);
+}
+
+function Parameters({ search, trials }) {
+  const judged = trials.filter(t => t.best != null && t.state !== 'invalid').slice(-SHOWN), good = goodness(judged, search.smaller);
+  const names = [...new Set(judged.flatMap(t => flat(t.params).map(([name]) => name)))].sort();
+  const plots = names.map(name => {
+    const points = judged.map(t => ({ trial: t.trial, best: t.best, value: flat(t.params).find(([n]) => n === name)?.[1] })).filter(p => p.value !== undefined);
+    return { name, points, scale: scaleOf(points.map(p => p.value)) };
+  }).filter(p => p.scale.low !== p.scale.high);
+  if (judged.length < 2 || !plots.length) return null;
+  return html`<h2>What the parameters did</h2><p class="dim">Upwards is better: places by the best ${shown(search.metric)} of each trial.</p>
+    <section class="charts">${plots.map(p => html`<${Scatter} ...${p} good=${good} best=${search.best} />`)}</section>`;
+}
+
+const columns = (job, metric, none) => [
+  { key: 'trial', title: 'Trial', right: true, cell: t => html`<a href=${address(['job', t.job])} title=${`element ${t.trial} of job ${job.job}`}>${t.trial}</a>` },
+  { key: 'state', title: 'State' },
+  { key: 'rungs', title: 'Rungs', right: true },
+  { key: 'step', title: 'Step', right: true, cell: t => (t.metric == null && !t.step ? '–' : number(t.step)) },
+  { key: 'metric', title: metric, right: true, value: t => t.metric ?? none, cell: t => digits(t.metric) },
+  { key: 'best', title: 'Best', right: true, value: t => t.best ?? none, cell: t => html`<strong>${digits(t.best)}</strong>` },
+  { key: 'bestStep', title: 'at', right: true, cell: t => (t.best == null ? '–' : number(t.bestStep)) },
+  { key: 'params', title: 'Parameters', wide: true, value: null, cell: t => flat(t.params).map(([name, value]) => `${shown(name)}=${shown(text(value))}`).join('  ') },
+];
+
+export function Trials({ job, query }) {
+  const answer = useLive(`jobs/${job.job}/trials`, { on: onJob(job.job), every: 5000 });
+  const s = job.search, rung = g => html`<div class="amount"><h3>${s.rungs.some(r => r.bracket) ? `Bracket ${g.bracket}, rung ${g.rung}` : `Rung ${g.rung}`}, at ${number(g.units)}</h3>
+    <p class="big">${g.trials} <span class="dim">came; ${g.expected} expected</span></p></div>`;
+  return html`<p>${shown(s.method)}: ${plural(s.made, 'trial')} of ${number(s.trials)} made${s.invalid ? `, ${s.invalid} invalid` : ''}.
+      ${s.best != null && html` The best is <strong>trial ${s.best}</strong>: ${shown(s.metric)} ${digits(s.bestMetric)} at ${number(s.bestStep)}.`}</p>
+    <section class="cards">${s.rungs.map(rung)}</section>
+    <${Loaded} answer=${answer}>${({ trials }) => html`<${Parameters} search=${s} trials=${trials} />
+      <h2>Trials</h2><${Table} label="Trials" columns=${columns(job, s.metric ? shown(s.metric) : 'Metric', s.smaller ? Infinity : -Infinity)} rows=${trials} sort=${query.sort || (s.smaller ? 'best' : '-best')} onSort=${sort => setQuery({ sort })} keyOf=${t => t.trial} empty="No trial was made yet." />
+      ${trials.length < s.made && html`<p class="dim">The first ${number(trials.length)}; <code>primusctl search show ${job.job}</code> shows all.</p>`}`}<//>`;
+}
