@@ -7,7 +7,8 @@
  *   mkdir corpus; cp tests/data/[bu]*[ms]/[a-z]*.json examples/[a-z]*[a-z]/[a-z]*.json corpus/
  *   build-fuzz/tests/fuzz/fuzz-spec -dict=tests/fuzz/spec.dict -max_len=8192 corpus
  *
- * Last run: 6 minutes on one core, with searches among the inputs, 1.9 million executions, 1,378 inputs kept: no fault.
+ * Last run: 6 minutes on one core, with searches among the inputs, 1.9 million executions, 1,378 inputs kept:
+ * no fault.
  */
 #include <stdint.h>
 #include <string.h>
