@@ -67,7 +67,7 @@ int api_append_search(sd_bus_message *reply, const struct job *j) {
 
 static int append_row(sd_bus_message *reply, const struct array *a, uint32_t n, size_t *bytes) {
         _cleanup_free_ char *given = NULL;
-        struct search_trial s;
+        struct search_trial s = { .last = NAN, .best = NAN };
         const char *state;
 
         TRY(trials_given(a->trials, n, &given));

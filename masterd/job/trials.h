@@ -32,6 +32,7 @@ struct trials {
         struct search_settings settings;
         struct search *search;
         uint64_t n_events; /* that changed something */
+        uint64_t broken;   /* the stored event that does not follow from those before it; 0: all do */
         uint64_t seed;
         struct space *space; /* NULL: points says all */
         json_t *points;

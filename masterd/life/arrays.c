@@ -217,7 +217,12 @@ static void fill(struct manager *m, struct job *j) {
         size_t bytes_max = j->owner == 0 ? SIZE_MAX : m->conf.bytes_per_user_max / 2;
         struct array *a = j->array;
         uint32_t position, *number;
+        char reason[SEARCH_BROKEN_MAX];
 
+        if (searches_broken_text(j, reason, sizeof(reason))) {
+                lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
+                return;
+        }
         if (j->held.mode > 0)
                 return; /* until it is resumed */
         if (share(m, j) < 0)
@@ -237,7 +242,6 @@ static void fill(struct manager *m, struct job *j) {
                 r = position == a->range.n ? searches_created(m, j) : 0;
                 r = r < 0 ? r : make(m, j, position, &e);
                 if (r < 0) {
-                        char reason[128];
                         snprintf(reason, sizeof(reason), "cannot make its element %u: %s",
                                  position < a->range.n ? a->range.indices[position] : position, strerror(-r));
                         lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
@@ -326,7 +330,7 @@ void arrays_job_ended(struct manager *m, struct job *e) {
         if (!j || j->array->jobs[position] != e->number)
                 return;
         array_set(j->array, position, element_state_of(e->state));
-        if (j->array->trials)
+        if (j->array->trials && j->array->trials->broken == 0)
                 searches_ended(m, j, e);
         arrays_first_error(m, e);
         if (e->state != JOB_SUCCEEDED) {

@@ -45,6 +45,8 @@ static int let_happen(struct manager *m, struct job *j, struct trial_event *e, s
         uint64_t before = t->n_events;
         int r = trials_follow(t, e, why);
 
+        if (r == -ENOMEM) /* part of it may have happened: what is on disk stays right */
+                (void)sd_event_exit(m->event, log_oom());
         if (t->n_events == before)
                 return r;
         store_put_trial(m->store, &(struct trial_record){
@@ -71,20 +73,39 @@ int searches_loaded(struct job *j, const struct trial_record *r) {
                 .exit = r->exit < _SEARCH_EXIT_MAX ? (enum search_exit)r->exit : _SEARCH_EXIT_MAX,
         };
         struct search_reason why;
+        struct trials *t;
         int k;
 
         if (!j->array || !j->array->trials)
                 return 0;
+        t = j->array->trials;
+        /* Whatever is wrong with it: its elements are there. */
         if (e.kind == TRIAL_CREATED && array_grow(j->array) < 0)
                 return -ENOMEM;
-        k = trials_follow(j->array->trials, &e, &why);
+        if (t->broken > 0)
+                return 0;
+        k = trials_follow(t, &e, &why);
         if (k == -ENOMEM)
                 return k;
-        if (k != (int)r->verdict || e.trial != r->trial || j->array->trials->n_events != r->seq)
-                return log_full(LOG_ERR, -EUCLEAN, &(struct log_fields){ .job = j->number },
-                                "Search %u: its event %" PRIu64 " does not follow from those before",
-                                j->number, r->seq);
+        if (k == (int)r->verdict && e.trial == r->trial && t->n_events == r->seq)
+                return 0;
+        t->broken = r->seq;
+        log_full(LOG_ERR, 0, &(struct log_fields){ .job = j->number },
+                 "Search %u: its event %" PRIu64 " does not follow from those before it", j->number, r->seq);
         return 0;
+}
+
+const char *searches_broken_text(const struct job *j, char *buf, size_t size) {
+        const struct trials *t = j->array->trials;
+
+        if (!t || t->broken == 0)
+                return NULL;
+        snprintf(
+                buf, size,
+                "what happened to its trials does not follow from its configuration (event %" PRIu64
+                "): the store was changed, or this Primus decides otherwise than the one that began it; submit it anew",
+                t->broken);
+        return buf;
 }
 
 int searches_created(struct manager *m, struct job *j) {
@@ -126,9 +147,7 @@ void searches_ended(struct manager *m, struct job *j, const struct job *element)
         };
         struct search_reason why;
 
-        /* -ENOENT: it was invalid, and that is known. */
-        if (let_happen(m, j, &e, &why) == -ENOMEM)
-                (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
+        (void)let_happen(m, j, &e, &why); /* -ENOENT: it was invalid, and that is known */
 }
 
 const char *searches_best_text(const struct job *j, char *buf, size_t size) {
@@ -210,6 +229,8 @@ int searches_reported(struct manager *m, const struct node *node, sd_bus_message
         if (!j)
                 return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "job %u is no trial of a search",
                                          e->number);
+        if (j->array->trials->broken > 0)
+                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "search %u is being stopped", j->number);
         if (report->invalid) {
                 report_invalid(m, j, e);
                 return answer_later(m, call);

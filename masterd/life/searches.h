@@ -13,8 +13,13 @@ struct manager;
 struct node;
 struct trial_report;
 
-/* From the store, in order, before the elements. -EUCLEAN: it does not follow from what came before. */
+/* From the store, in order, before the elements. One that does not follow from what came before makes the
+ * search broken. -ENOMEM. */
 int searches_loaded(struct job *array, const struct trial_record *r);
+
+/* Why a broken search cannot go on, into buf; NULL: it is not. */
+#define SEARCH_BROKEN_MAX 256
+const char *searches_broken_text(const struct job *array, char *buf, size_t size);
 
 /* Its next trial is made. -ENOMEM. */
 int searches_created(struct manager *m, struct job *array);

@@ -212,3 +212,24 @@ def test_end_of_a_search(cluster):
     cluster.kill(job)
     found = shown(cluster, job)
     assert found["made"] == 3 and {r["state"] for r in found["list"]} == {"failed"} and found["best"] is None
+
+
+def test_a_store_that_does_not_fit(new_cluster):
+    """What happened to the trials is told again by each new master. Where that does not fit, the search is stopped, and everything else goes on."""
+    cluster = new_cluster(1)
+    job = cluster.submit(search_job({**ASHA, "maxTrials": 50}, env={"STEP_SECONDS": "0.5"}))
+    other = cluster.submit({"name": "o", "role": [{"roleName": "w", "num": 1, "vcores": 0.1, "memoryMb": 16, "command": "sleep 600"}]})
+    cluster.wait_for(lambda: any(r["rungs"] > 1 for r in shown(cluster, job)["list"]), 30, "a trial at the second rung")
+    cluster.exec("n1", "systemctl", "stop", MASTERD)
+    cluster.exec("n1", "python3", "-c", "import sqlite3; d = sqlite3.connect('/var/lib/primus/primus.db'); "
+                 "d.execute('UPDATE trial SET verdict = 1 - verdict WHERE seq = (SELECT max(seq) FROM trial WHERE kind = 1)'); d.commit()")
+    cluster.exec("n1", "systemctl", "start", MASTERD)
+    cluster.wait_nodes()
+    cluster.wait_state(job, "FAILED", timeout=30)
+    reason = cluster.primusctl_json("status", str(job))["reason"]
+    assert "does not follow from its configuration (event" in reason and "submit it anew" in reason
+    cluster.wait_for(lambda: all(cluster.primusctl_json("status", f"{job}[{n}]")["state"] in ("KILLED", "SUCCEEDED") for n in range(3)), 20, "its trials have ended")
+    assert cluster.primusctl_json("status", str(other))["state"] == "RUNNING"
+    cluster.kill9("n1", MASTERD)
+    cluster.wait_nodes()
+    assert cluster.primusctl_json("status", str(job))["state"] == "FAILED" and shown(cluster, job)["made"] >= 3

@@ -81,21 +81,27 @@ static const struct table_column rung_columns[] = {
         { "EXPECTED", .right = true }, { "CAME", .right = true },
 };
 
-static int show_rungs(struct cli *c, const json_t *rungs) {
+/* came: also how many came to each. Nothing of a method without rungs. */
+static int show_rungs(struct cli *c, const json_t *rungs, bool came) {
         _cleanup_(table_free_p) struct table *t = NULL;
         const json_t *g;
         size_t i;
-        int r = json_array_size(rungs) > 0 ? table_new(c, rung_columns, ELEMENTSOF(rung_columns), &t) : 0;
+        int r;
 
-        if (!t)
+        if (json_array_size(rungs) == 0)
+                return 0;
+        r = table_new(c, rung_columns, ELEMENTSOF(rung_columns) - !came, &t);
+        if (r)
                 return r;
         json_array_foreach (rungs, i, g)
                 if (table_row(t) >= 0) {
                         table_set(t, 0, COLOR_NONE, "%" PRIu64, json_get_number(g, "bracket"));
                         table_set(t, 1, COLOR_NONE, "%" PRIu64, json_get_number(g, "rung"));
                         table_set(t, 2, COLOR_NONE, "%" PRIu64, json_get_number(g, "units"));
-                        table_set(t, 3, COLOR_DIM, "%" PRIu64, json_get_number(g, "expected"));
-                        table_set(t, 4, COLOR_NONE, "%" PRIu64, json_get_number(g, "trials"));
+                        table_set(t, 3, came ? COLOR_DIM : COLOR_NONE, "%" PRIu64,
+                                  json_get_number(g, "expected"));
+                        if (came)
+                                table_set(t, 4, COLOR_NONE, "%" PRIu64, json_get_number(g, "trials"));
                 }
         r = table_print(c, t);
         putchar('\n');
@@ -184,7 +190,7 @@ static int show_search(struct cli *c, const struct search_options *o, char **arg
                        json_get_number(search, "bestStep"));
         puts("\n");
         smaller_first = json_is_true(json_object_get(search, "smaller"));
-        r = show_rungs(c, json_object_get(search, "rungs"));
+        r = show_rungs(c, json_object_get(search, "rungs"), true);
         return r ? r
                  : show_trials(c,
                                *json_get_text(search, "metric") ? json_get_text(search, "metric") : "METRIC",
@@ -239,33 +245,22 @@ static double expect_rungs(const struct search_settings *s, json_t *rows) {
 static int print_preview(struct cli *c, const struct search_spec *s, const json_t *rows, const json_t *trials,
                          double units) {
         const double all = (double)s->max_time * s->max_trials;
-        _cleanup_(table_free_p) struct table *t = NULL;
         const json_t *g;
         size_t i;
-        int r = table_new(c, rung_columns, ELEMENTSOF(rung_columns) - 1, &t);
+        int r;
 
-        if (r)
-                return r;
         printf("%" PRIu32 " trials\n", s->max_trials);
         if (units > 0)
                 printf("%.0f units of training, where all to the end would take %.0f (%.0f %%)\n", units, all,
                        100 * units / all);
-        json_array_foreach (rows, i, g)
-                if (table_row(t) >= 0) {
-                        table_set(t, 0, COLOR_NONE, "%" PRIu64, json_get_number(g, "bracket"));
-                        table_set(t, 1, COLOR_NONE, "%" PRIu64, json_get_number(g, "rung"));
-                        table_set(t, 2, COLOR_NONE, "%" PRIu64, json_get_number(g, "units"));
-                        table_set(t, 3, COLOR_NONE, "%" PRIu64, json_get_number(g, "expected"));
-                }
-        if (json_array_size(rows) > 0) {
-                putchar('\n');
-                r = table_print(c, t);
-        }
-        puts("\nThe first of them:");
+        putchar('\n');
+        r = show_rungs(c, rows, false);
+        puts("The first of them:");
         json_array_foreach (trials, i, g) {
                 _cleanup_free_ char *text = params_text(g);
 
-                text_clean(text);
+                if (text)
+                        text_clean(text);
                 printf("  %zu: %s\n", i, text ?: "");
         }
         return r;
