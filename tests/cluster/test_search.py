@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches: trials with parameters of their own, what they report, who is stopped; over kills of everything between them."""
 import json
+import os
 import random
 import re
 import time
@@ -79,8 +80,9 @@ def test_asha(cluster):
 
 @pytest.mark.parametrize("killed", ["masterd", "agentd", "both"])
 def test_over_kills(cluster, killed):
-    """kill -9 at any time: no trial is lost or made twice, no result counted twice; the search ends with the same trials."""
-    draw = random.Random(killed)
+    """kill -9 at any time: no trial is lost or made twice, no result counted twice; the search ends with the same trials. With other
+    PRIMUS_SEARCH_SEEDs a campaign."""
+    draw = random.Random(killed + os.environ.get("PRIMUS_SEARCH_SEED", ""))
     search = {**ASHA, "maxTrials": 12, "maxConcurrent": 4}
     job = cluster.submit(search_job(search, env={"STEP_SECONDS": "0.2"}))
     for _ in range(4):
