@@ -25,12 +25,12 @@ static int append_rungs(sd_bus_message *reply, const struct trials *t) {
 
         TRY(reply_open_array(reply, "rungs", "a(uutuu)"));
         for (uint32_t i = 0; i < n; i++) {
-                uint32_t expected[SEARCH_RUNGS_MAX], left = b[i].trials;
+                uint32_t expected[SEARCH_RUNGS_MAX];
 
                 search_expect(&t->settings, b + i, expected);
-                for (uint32_t k = 0; k < b[i].n_rungs; left -= expected[k++])
+                for (uint32_t k = 0; k < b[i].n_rungs; k++)
                         TRY(sd_bus_message_append(reply, "(uutuu)", i, k,
-                                                  search_units(&t->settings, b[i].n_rungs, k), left,
+                                                  search_units(&t->settings, b[i].n_rungs, k), expected[k],
                                                   search_rung_count(t->search, i, k)));
         }
         return reply_close_array(reply);

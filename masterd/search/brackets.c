@@ -35,12 +35,8 @@ void search_expect(const struct search_settings *s, const struct search_bracket 
                    uint32_t ret[static SEARCH_RUNGS_MAX]) {
         uint32_t n = b->trials;
 
-        for (uint32_t i = 0; i < b->n_rungs; i++) {
-                uint32_t on = i + 1 < b->n_rungs ? MAX(n / s->divisor, 1u) : 0;
-
-                ret[i] = n - on;
-                n = on;
-        }
+        for (uint32_t i = 0; i < b->n_rungs; n = MAX(n / s->divisor, 1u))
+                ret[i++] = n;
 }
 
 /* The share of a bracket with n rungs; of is how many rungs the one with most has. */

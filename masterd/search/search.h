@@ -66,7 +66,7 @@ struct search_bracket {
 /* The brackets of a search. Returns how many. */
 size_t search_brackets(const struct search_settings *s,
                        struct search_bracket ret[static SEARCH_BRACKETS_MAX]);
-/* How many trials of a bracket end at each of its rungs, if every rung is full before it decides. */
+/* How many trials of a bracket come to each of its rungs, if every rung is full before it decides. */
 void search_expect(const struct search_settings *s, const struct search_bracket *b,
                    uint32_t ret[static SEARCH_RUNGS_MAX]);
 /* Units of rung i of n. */

@@ -8,7 +8,6 @@
 
 #include "masterd/search/search.h"
 
-#define SPEC_SEARCH_TRIALS_MAX 100000u
 #define SPEC_SEARCH_TEXT_MAX (1u << 20) /* bytes of space, of points */
 
 struct search_spec {

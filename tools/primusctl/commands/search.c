@@ -226,17 +226,18 @@ static double expect_rungs(const struct search_settings *s, json_t *rows) {
         double units = 0;
 
         for (size_t i = 0; i < n; i++) {
-                uint32_t ends[SEARCH_RUNGS_MAX], left = b[i].trials;
+                uint32_t come[SEARCH_RUNGS_MAX];
+                uint64_t at = 0, before;
 
-                search_expect(s, b + i, ends);
-                for (uint32_t k = 0; k < b[i].n_rungs; left -= ends[k++]) {
-                        uint64_t at = search_units(s, b[i].n_rungs, k);
-
-                        units += (double)at * ends[k];
-                        (void)json_array_append_new(rows,
-                                                    json_pack("{s:I, s:I, s:I, s:I}", "bracket",
-                                                              (json_int_t)i, "rung", (json_int_t)k, "units",
-                                                              (json_int_t)at, "expected", (json_int_t)left));
+                search_expect(s, b + i, come);
+                for (uint32_t k = 0; k < b[i].n_rungs; k++) {
+                        before = at;
+                        at = search_units(s, b[i].n_rungs, k);
+                        units += (double)(at - before) * come[k];
+                        (void)json_array_append_new(rows, json_pack("{s:I, s:I, s:I, s:I}", "bracket",
+                                                                    (json_int_t)i, "rung", (json_int_t)k,
+                                                                    "units", (json_int_t)at, "expected",
+                                                                    (json_int_t)come[k]));
                 }
         }
         return units;

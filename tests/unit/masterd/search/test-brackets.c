@@ -201,9 +201,9 @@ static void test_expected(void **state) {
 
         assert_int_equal(search_brackets(&s, b), 2);
         search_expect(&s, b + 0, n);
-        assert_true(n[0] == 5 && n[1] == 1 && n[2] == 1);
+        assert_true(n[0] == 7 && n[1] == 2 && n[2] == 1);
         search_expect(&s, b + 1, n);
-        assert_true(n[0] == 2 && n[1] == 1);
+        assert_true(n[0] == 3 && n[1] == 1);
 }
 
 /* Whatever the settings, the shares are all that there is, and nobody is without one. */
