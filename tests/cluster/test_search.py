@@ -235,3 +235,25 @@ def test_a_store_that_does_not_fit(new_cluster):
     cluster.kill9("n1", MASTERD)
     cluster.wait_nodes()
     assert cluster.primusctl_json("status", str(job))["state"] == "FAILED" and shown(cluster, job)["made"] >= 3
+
+
+def test_a_host_goes(new_cluster):
+    """A host that loses its power takes its trials along; they go on elsewhere, and the search ends with the trial that it would have ended with."""
+    cluster = new_cluster(3, conf=["masterd.conf:Master.LostSec=6s"])
+    cluster.wait_nodes()
+    undisturbed = cluster.submit(search_job({**ASHA, "maxTrials": 6, "maxConcurrent": 6}, env={"STEP_SECONDS": "0.01"}))
+    cluster.wait_state(undisturbed, "SUCCEEDED", timeout=60)
+    config = search_job({**ASHA, "maxTrials": 6, "maxConcurrent": 6, "method": "random", "maxTime": 0, "divisor": 4, "maxRungs": 5}, env={"STEP_SECONDS": "0.4"})
+    job = cluster.submit({**config, "nodes": ["n2", "n3"]})
+    cluster.wait_for(lambda: sum(r["step"] > 2 for r in shown(cluster, job)["list"]) == 6, 30, "all have reported")
+    where = {r["trial"]: cluster.primusctl_json("status", f"{job}[{r['trial']}]")["executors"][0]["node"] for r in shown(cluster, job)["list"]}
+    gone = where[0]
+    cluster.crash(gone)
+    cluster.wait_state(job, "SUCCEEDED", timeout=90)
+    found = shown(cluster, job)
+    rows = consistent(found)
+    assert len(rows) == 6 and all(r["state"] == "succeeded" and r["step"] == 27 for r in rows)
+    assert found["best"] == shown(cluster, undisturbed)["best"] == min(rows, key=lambda r: r["params"]["quality"])["trial"]
+    for trial, node in where.items():
+        now = cluster.primusctl_json("status", f"{job}[{trial}]")["executors"][0]
+        assert now["node"] != gone and now["attempt"] == (2 if node == gone else 1)
