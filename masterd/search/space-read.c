@@ -111,6 +111,8 @@ static int read_count(struct reader *r, struct parameter *p, json_t *j) {
 static int count_steps(struct reader *r, struct parameter *p) {
         double n;
 
+        if (p->count > 0 && p->step > 0)
+                return refuse(r, p->name, "count and step both say how many points it has; give one of them");
         if (p->count > 0) {
                 if (p->type == PARAMETER_INT)
                         p->count = (uint32_t)MIN((int64_t)p->count, p->last - p->first + 1);

@@ -194,6 +194,7 @@ static void test_refused(void **state) {
                 { "{'x':{'type':'int','minval':0}}", "x: maxval is missing" },
                 { "{'x':{'type':'int','minval':0,'maxval':'9'}}", "x: maxval must be a number" },
                 { "{'x':{'type':'int','minval':0,'maxval':9,'step':0}}", "step must be above 0" },
+                { "{'x':{'type':'int','minval':0,'maxval':4,'step':2,'count':5}}", "count and step both say" },
                 { "{'x':{'type':'int','minval':0,'maxval':9,'count':0}}", "count must be" },
                 { "{'x':{'type':'int','minval':0,'maxval':9,'counts':3}}",
                   "'counts' is no key of a parameter of type int" },
