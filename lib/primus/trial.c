@@ -3,7 +3,6 @@
  * training never waits for the host or the master. Invariant: a result is forgotten when it is TAKEN, and not
  * before; on a new connection all that are left are said again, in their order. */
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
@@ -52,34 +51,20 @@ static int say_packet(int fd, uint32_t type, const void *body, size_t size) {
         return sendmsg(fd, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* One packet; 0 when there is none within the time. Descriptors that come with it are closed: the data is
- * somebody else's. */
+/* One packet; 0 when there is none within the time. Descriptors that come with it, the data of somebody else,
+ * are closed by the kernel, since there is no room for them here. */
 static int hear_packet(int fd, int msec, struct feed_header *ret, uint8_t *body, size_t size) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
         struct iovec iov[] = { { ret, sizeof(*ret) }, { body, size } };
-        union {
-                struct cmsghdr align;
-                char bytes[CMSG_SPACE(8 * sizeof(int))];
-        } control;
-        struct msghdr m = {
-                .msg_iov = iov, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)
-        };
+        struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
         int r = poll(&p, 1, msec);
         ssize_t n;
 
         if (r <= 0)
                 return r < 0 && errno != EINTR ? -errno : 0;
-        n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+        n = recvmsg(fd, &m, 0);
         if (n < 0)
                 return errno == EINTR ? 0 : -errno;
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-                if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-                        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
-                                int passed;
-
-                                memcpy(&passed, CMSG_DATA(c) + i * sizeof(int), sizeof(passed));
-                                (void)close(passed);
-                        }
         if (n < (ssize_t)sizeof(*ret) || ret->size != (size_t)n - sizeof(*ret) || (m.msg_flags & MSG_TRUNC))
                 return n == 0 ? -ECONNRESET : -EPROTO;
         return 1;

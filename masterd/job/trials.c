@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/heap.h"
@@ -14,19 +13,14 @@ static void json_unref_p(json_t **v) {
         json_decref(*v);
 }
 
-static int read_given(const struct search_spec *spec, struct trials *t) {
-        _cleanup_(json_unref_p) json_t *j = NULL;
+static int read_given(const struct search_spec *spec, struct space **ret) {
+        const char *text = spec->points ?: spec->space;
+        _cleanup_(json_unref_p) json_t *j = text ? json_loads(text, 0, NULL) : NULL;
         char why[SPACE_WHY_MAX];
 
-        if (spec->points) {
-                t->points = json_loads(spec->points, 0, NULL);
-                t->given_max = MIN(strlen(spec->points), (size_t)SPACE_GIVEN_MAX);
-                return t->points ? 0 : -ENOMEM;
-        }
-        j = spec->space ? json_loads(spec->space, 0, NULL) : NULL;
-        TRY(j ? space_read(j, spec->method == SEARCH_GRID, &t->space, why) : -EINVAL);
-        t->given_max = space_given_max(t->space);
-        return 0;
+        if (!j)
+                return -EINVAL;
+        return spec->points ? space_of_list(j, ret) : space_read(j, spec->method == SEARCH_GRID, ret, why);
 }
 
 int trials_new(const struct search_spec *spec, struct trials **ret) {
@@ -36,15 +30,14 @@ int trials_new(const struct search_spec *spec, struct trials **ret) {
                 return -ENOMEM;
         t->seed = spec->seed;
         TRY(search_spec_settings(spec, &t->settings));
-        TRY(read_given(spec, t));
+        TRY(read_given(spec, &t->space));
         TRY(search_new(&t->settings, &t->search));
         *ret = TAKE_PTR(t);
         return 0;
 }
 
 size_t trials_bytes(const struct trials *t) {
-        return heap_of(sizeof(*t)) + search_bytes(t->search) + (t->space ? space_bytes(t->space) : 0) +
-               (t->points ? space_json_bytes(t->points) : 0);
+        return heap_of(sizeof(*t)) + search_bytes(t->search) + space_bytes(t->space);
 }
 
 struct trials *trials_free(struct trials *t) {
@@ -52,7 +45,6 @@ struct trials *trials_free(struct trials *t) {
                 return NULL;
         search_free(t->search);
         space_free(t->space);
-        json_decref(t->points);
         free(t);
         return NULL;
 }
@@ -81,15 +73,7 @@ int trials_follow(struct trials *t, struct trial_event *e, struct search_reason 
 int trials_given(const struct trials *t, uint32_t trial, char **ret_json) {
         _cleanup_(json_unref_p) json_t *j = NULL;
 
-        if (t->points && trial >= json_array_size(t->points))
-                return -ENOENT;
-        if (t->space && t->settings.method == SEARCH_GRID && trial >= space_n_points(t->space))
-                return -ENOENT;
-        if (t->points)
-                j = json_incref(json_array_get(t->points, trial));
-        else
-                j = t->settings.method == SEARCH_GRID ? space_point(t->space, trial)
-                                                      : space_draw(t->space, t->seed, trial);
-        *ret_json = j ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+        TRY(space_given(t->space, t->seed, trial, &j));
+        *ret_json = json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS);
         return *ret_json ? 0 : -ENOMEM;
 }

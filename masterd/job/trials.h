@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -34,9 +33,7 @@ struct trials {
         uint64_t n_events; /* that changed something */
         uint64_t broken;   /* the stored event that does not follow from those before it; 0: all do */
         uint64_t seed;
-        struct space *space; /* NULL: points says all */
-        json_t *points;
-        size_t given_max; /* bytes of the largest that one is given */
+        struct space *space;
 };
 
 /* -EINVAL: a spec that is not complete; -ENOMEM. */

@@ -93,6 +93,12 @@ static struct job *array_of(struct manager *m, const struct job *element, uint32
         return j && j->array && array_find(j->array, element->element.index, ret_position) >= 0 ? j : NULL;
 }
 
+struct job *arrays_of(struct manager *m, const struct job *element, uint32_t *ret_position) {
+        struct job *j = array_of(m, element, ret_position);
+
+        return j && j->array->jobs[*ret_position] == element->number ? j : NULL;
+}
+
 /* ---- making ---- */
 
 static int copy_secrets(const struct job *from, struct job *to) {
@@ -130,8 +136,9 @@ static int describe(struct job *e, const struct job *array) {
 static void weigh(struct job *array, struct job *e) {
         holdings_weigh(e);
         if (array->array->element_bytes == 0) {
-                array_weigh(array->array,
-                            e->bytes + (array->array->trials ? array->array->trials->given_max : 0));
+                array_weigh(
+                        array->array,
+                        e->bytes + (array->array->trials ? space_given_max(array->array->trials->space) : 0));
                 holdings_weigh(array);
         }
 }
@@ -286,9 +293,9 @@ static void run(struct manager *m, struct job *j) {
 
 void arrays_job_changed(struct manager *m, struct job *e) {
         uint32_t position;
-        struct job *j = job_state_ended(e->state) ? NULL : array_of(m, e, &position);
+        struct job *j = job_state_ended(e->state) ? NULL : arrays_of(m, e, &position);
 
-        if (!j || j->array->jobs[position] != e->number)
+        if (!j)
                 return;
         array_set(j->array, position, element_state_of(e->state));
         if (j->array->states[position] == ELEMENT_RUNS)
@@ -314,9 +321,9 @@ static void finish(struct manager *m, struct job *j) {
 
 void arrays_first_error(struct manager *m, const struct job *e) {
         uint32_t position;
-        struct job *j = e->state == JOB_FAILED && e->first_error ? array_of(m, e, &position) : NULL;
+        struct job *j = e->state == JOB_FAILED && e->first_error ? arrays_of(m, e, &position) : NULL;
 
-        if (!j || j->array->jobs[position] != e->number || j->first_error ||
+        if (!j || j->first_error ||
             text_set(&j->first_error, "%u[%u]: %s", j->number, e->element.index, e->first_error) < 0)
                 return;
         record_job(m, j, false);
@@ -325,9 +332,9 @@ void arrays_first_error(struct manager *m, const struct job *e) {
 
 void arrays_job_ended(struct manager *m, struct job *e) {
         uint32_t position;
-        struct job *j = array_of(m, e, &position);
+        struct job *j = arrays_of(m, e, &position);
 
-        if (!j || j->array->jobs[position] != e->number)
+        if (!j)
                 return;
         array_set(j->array, position, element_state_of(e->state));
         if (j->array->trials && j->array->trials->broken == 0)

@@ -18,6 +18,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/job/array.h"
+#include "masterd/life/arrays.h"
 #include "masterd/life/lifecycle.h"
 
 /* Of a search that many events are kept for each of its trials, and altogether; results between its rungs
@@ -169,13 +170,10 @@ static uint64_t results_max(const struct trials *t) {
 }
 
 static struct job *search_of(struct manager *m, const struct job *e) {
-        struct job *j = e && e->element.array > 0 ? manager_job(m, e->element.array) : NULL;
         uint32_t position;
+        struct job *j = e ? arrays_of(m, e, &position) : NULL;
 
-        return j && j->array && j->array->trials && array_find(j->array, e->element.index, &position) >= 0 &&
-                               j->array->jobs[position] == e->number
-                       ? j
-                       : NULL;
+        return j && j->array->trials ? j : NULL;
 }
 
 static void stop_early(struct manager *m, struct job *j, struct job *e, const struct trial_event *v,

@@ -225,14 +225,12 @@ int search_validated(struct search *s, uint32_t trial, uint64_t time, double met
                 return SEARCH_PAST;
         b = s->brackets + t->seen.bracket;
         note_result(s, trial, time, metric);
-        while (verdict == SEARCH_GOES_ON && t->seen.rung < b->plan.n_rungs &&
-               time >= search_units(&s->settings, b->plan.n_rungs, t->seen.rung)) {
+        while (verdict == SEARCH_GOES_ON && search_ranks(s, trial, time)) {
                 uint32_t rung = t->seen.rung;
 
                 if (enter_rung(s, b, t, cost_of(s, metric), &ret->place) < 0)
                         return -ENOMEM;
                 ret->ranked = true;
-                ret->bracket = t->seen.bracket;
                 ret->rung = rung;
                 ret->n_rungs = b->plan.n_rungs;
                 ret->units = search_units(&s->settings, b->plan.n_rungs, rung);

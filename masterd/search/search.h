@@ -98,7 +98,7 @@ enum search_verdict {
 /* Why, of the highest rung that it came to with this report. */
 struct search_reason {
         bool ranked;
-        uint32_t bracket, rung, n_rungs;
+        uint32_t rung, n_rungs;
         uint64_t units;
         uint32_t place, of, keep; /* place from 0 on, among of; those below keep go on */
 };

@@ -25,7 +25,7 @@ struct parameter {
         double low, high;    /* double; log: the exponents */
         double base;
         double step;    /* 0: none */
-        uint32_t count; /* points of a grid */
+        uint64_t count; /* points of a grid */
         json_t *values; /* categorical: the array; const: the value */
         json_t *when;   /* while it is read; borrowed */
         unsigned depth; /* while it is read: 1 more than that of what it depends on */
@@ -36,8 +36,9 @@ struct parameter {
 struct space {
         struct parameter *parameters; /* by name */
         size_t n;
-        uint64_t *points; /* of a grid: which of the product are points; NULL: all */
-        uint32_t n_points;
+        uint64_t *points;  /* of a grid: which of the product are points; NULL: all */
+        uint32_t n_points; /* of a grid, of a list */
+        json_t *list;      /* of a list: its points, and no parameters */
         size_t bytes, given_max;
 };
 

@@ -103,7 +103,7 @@ static int read_count(struct reader *r, struct parameter *p, json_t *j) {
                 return 0;
         if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > SPACE_POINTS_MAX)
                 return refuse(r, p->name, "count must be a whole number from 1 to %u", SPACE_POINTS_MAX);
-        p->count = (uint32_t)json_integer_value(v);
+        p->count = (uint64_t)json_integer_value(v);
         return 0;
 }
 
@@ -115,7 +115,7 @@ static int count_steps(struct reader *r, struct parameter *p) {
                 return refuse(r, p->name, "count and step both say how many points it has; give one of them");
         if (p->count > 0) {
                 if (p->type == PARAMETER_INT)
-                        p->count = (uint32_t)MIN((int64_t)p->count, p->last - p->first + 1);
+                        p->count = MIN(p->count, (uint64_t)(p->last - p->first) + 1);
                 return 0;
         }
         if (p->step > 0) {
@@ -124,7 +124,7 @@ static int count_steps(struct reader *r, struct parameter *p) {
                 if (n >= SPACE_POINTS_MAX && r->grid)
                         return refuse(r, p->name, "has more than %u points; make step larger",
                                       SPACE_POINTS_MAX);
-                p->count = (uint32_t)MIN(n, (double)UINT32_MAX - 1) + 1;
+                p->count = (uint64_t)MIN(n, (double)WHOLE_MAX) + 1;
                 return 0;
         }
         return r->grid ? refuse(r, p->name, "a grid needs \"count\" or \"step\" here: how many points") : 0;
@@ -179,7 +179,7 @@ static int read_values(struct reader *r, struct parameter *p, json_t *j) {
             (json_array_size(vals) == 0 || json_array_size(vals) > SPACE_VALUES_MAX))
                 return refuse(r, p->name, "vals must be an array of 1 to %u values", SPACE_VALUES_MAX);
         p->values = json_incref(vals);
-        p->count = p->type == PARAMETER_CONST ? 1 : (uint32_t)json_array_size(vals);
+        p->count = p->type == PARAMETER_CONST ? 1 : json_array_size(vals);
         return 0;
 }
 
@@ -390,7 +390,8 @@ static int find_points(struct reader *r) {
 
 /* ---- how large ---- */
 
-size_t space_json_bytes(const json_t *j) {
+/* Bytes of memory of a value with all that is in it, about. */
+static size_t json_bytes(const json_t *j) {
         size_t sum = heap_of(sizeof(json_t) + 2 * sizeof(void *)), i;
         json_t *value;
         const char *key;
@@ -398,9 +399,9 @@ size_t space_json_bytes(const json_t *j) {
         if (json_is_string(j))
                 sum += heap_of(json_string_length(j) + 1);
         json_array_foreach (j, i, value)
-                sum += sizeof(void *) + space_json_bytes(value);
+                sum += sizeof(void *) + json_bytes(value);
         json_object_foreach ((json_t *)(uintptr_t)j, key, value)
-                sum += heap_of(8 * sizeof(void *) + strlen(key)) + space_json_bytes(value);
+                sum += heap_of(8 * sizeof(void *) + strlen(key)) + json_bytes(value);
         return sum;
 }
 
@@ -426,10 +427,9 @@ static void weigh_space(struct space *s) {
                         json_array_foreach (p->values, k, value)
                                 largest = MAX(largest, text_size(value));
                 s->given_max += strlen(p->name) + 8 + largest;
-                s->bytes += heap_of(strlen(p->name) + 1) + space_json_bytes(p->values);
+                s->bytes += heap_of(strlen(p->name) + 1) + json_bytes(p->values);
                 for (k = 0; k < p->n_conditions; k++)
-                        s->bytes +=
-                                heap_of(sizeof(*p->conditions)) + space_json_bytes(p->conditions[k].values);
+                        s->bytes += heap_of(sizeof(*p->conditions)) + json_bytes(p->conditions[k].values);
         }
 }
 
@@ -470,6 +470,22 @@ int space_read(json_t *j, bool grid, struct space **ret, char why[static SPACE_W
         return 0;
 }
 
+int space_of_list(json_t *points, struct space **ret) {
+        struct space *s = calloc(1, sizeof(*s));
+        json_t *point;
+        size_t i;
+
+        if (!s)
+                return -ENOMEM;
+        s->list = json_incref(points);
+        s->n_points = (uint32_t)json_array_size(points);
+        s->bytes = heap_of(sizeof(*s)) + json_bytes(points);
+        json_array_foreach (points, i, point)
+                s->given_max = MAX(s->given_max, text_size(point));
+        *ret = s;
+        return 0;
+}
+
 struct space *space_free(struct space *s) {
         if (!s)
                 return NULL;
@@ -484,6 +500,7 @@ struct space *space_free(struct space *s) {
         }
         free(s->parameters);
         free(s->points);
+        json_decref(s->list);
         free(s);
         return NULL;
 }

@@ -55,11 +55,8 @@ static json_t *random_value(const struct parameter *p, uint64_t bits) {
                 return json_incref(json_array_get(p->values, bits_below(bits, p->count)));
         case PARAMETER_INT:
                 if (p->step > 0)
-                        return json_integer(
-                                p->first +
-                                (int64_t)bits_below(bits,
-                                                    (uint64_t)((double)(p->last - p->first) / p->step) + 1) *
-                                        (int64_t)p->step);
+                        return json_integer(p->first +
+                                            (int64_t)bits_below(bits, p->count) * (int64_t)p->step);
                 return json_integer(p->first + (int64_t)bits_below(bits, (uint64_t)(p->last - p->first) + 1));
         default:
                 if (p->step > 0)
@@ -136,60 +133,56 @@ static int place_value(json_t *object, const char *name, json_t *value) {
         return json_object_set(object, name, value) < 0 ? -ENOMEM : 0;
 }
 
-/* Of all values, which it consumes. */
-static json_t *assemble_values(const struct space *s, json_t **values) {
+/* Of all values, which it consumes; one that is NULL: there was no memory for it. */
+static int assemble_values(const struct space *s, json_t **values, json_t **ret) {
         json_t *left[SPACE_NAMES_MAX], *object = json_object();
-        bool good = object;
+        int r = object ? 0 : -ENOMEM;
 
+        for (size_t i = 0; i < s->n; i++)
+                r = values[i] ? r : -ENOMEM;
         memcpy(left, values, s->n * sizeof(*values));
         space_leave_out(s, left);
         for (size_t i = 0; i < s->n; i++) {
-                if (left[i] && good)
-                        good = place_value(object, s->parameters[i].name, left[i]) >= 0;
+                if (left[i] && r >= 0)
+                        r = place_value(object, s->parameters[i].name, left[i]);
                 json_decref(values[i]);
         }
-        if (good)
-                return object;
-        json_decref(object);
-        return NULL;
+        if (r < 0)
+                json_decref(object);
+        else
+                *ret = object;
+        return r;
 }
 
-json_t *space_draw(const struct space *s, uint64_t seed, uint32_t trial) {
-        json_t *values[SPACE_NAMES_MAX] = { NULL };
-        bool good = true;
+static json_t *draw_value(const struct parameter *p, uint64_t seed, uint32_t trial) {
+        uint64_t bits;
 
-        for (size_t i = 0; i < s->n && good; i++) {
-                uint64_t bits;
-
-                if (draw_bits(seed, trial, s->parameters[i].name, &bits) >= 0)
-                        values[i] = random_value(s->parameters + i, bits);
-                good = values[i];
-        }
-        if (good)
-                return assemble_values(s, values);
-        for (size_t i = 0; i < s->n; i++)
-                json_decref(values[i]);
-        return NULL;
+        return draw_bits(seed, trial, p->name, &bits) < 0 ? NULL : random_value(p, bits);
 }
 
 uint32_t space_n_points(const struct space *s) {
         return s->n_points;
 }
 
-json_t *space_point(const struct space *s, uint32_t point) {
-        json_t *values[SPACE_NAMES_MAX] = { NULL };
-        uint64_t at = s->points ? s->points[point] : point;
-        bool good = true;
+int space_given(const struct space *s, uint64_t seed, uint32_t trial, json_t **ret) {
+        json_t *values[SPACE_NAMES_MAX];
+        uint64_t at;
 
-        for (size_t i = s->n; i-- > 0; at /= s->parameters[i].count) {
-                values[i] = space_grid_value(s->parameters + i, (uint32_t)(at % s->parameters[i].count));
-                good &= !!values[i];
+        if (s->n_points > 0 && trial >= s->n_points)
+                return -ENOENT;
+        if (s->list) {
+                *ret = json_incref(json_array_get(s->list, trial));
+                return 0;
         }
-        if (good)
-                return assemble_values(s, values);
-        for (size_t i = 0; i < s->n; i++)
-                json_decref(values[i]);
-        return NULL;
+        at = s->points ? s->points[trial] : trial;
+        for (size_t i = s->n; i-- > 0;) {
+                const struct parameter *p = s->parameters + i;
+
+                values[i] = s->n_points > 0 ? space_grid_value(p, (uint32_t)(at % p->count))
+                                            : draw_value(p, seed, trial);
+                at /= s->n_points > 0 ? p->count : 1;
+        }
+        return assemble_values(s, values, ret);
 }
 
 uint32_t space_trial_seed(uint64_t seed, uint32_t trial) {

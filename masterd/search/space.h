@@ -37,19 +37,18 @@ static inline void space_free_p(struct space **s) {
         space_free(*s);
 }
 
+/* Of a list: an array with what each trial is given, as space_check_given() has let it pass. -ENOMEM. */
+int space_of_list(json_t *points, struct space **ret);
+
 /* Bytes of memory that it takes; bytes of the largest that a trial may be given, as JSON. */
 size_t space_bytes(const struct space *s);
 size_t space_given_max(const struct space *s);
-/* Bytes of memory of a value with all that is in it, about. */
-size_t space_json_bytes(const json_t *j);
 
-/* Points of the grid: names in order, the last one changes fastest; what "when" leaves out counts once. */
+/* Points of a list; of a grid: names in order, the last one changes fastest; what "when" leaves out counts
+ * once. 0: every trial has parameters of its own. */
 uint32_t space_n_points(const struct space *s);
-
-/* What a trial is given: at random, or that point of the grid (point < space_n_points()). A new reference;
- * NULL: no memory. */
-json_t *space_draw(const struct space *s, uint64_t seed, uint32_t trial);
-json_t *space_point(const struct space *s, uint32_t point);
+/* What a trial is given. -ENOENT: there are not so many points; -ENOMEM. */
+int space_given(const struct space *s, uint64_t seed, uint32_t trial, json_t **ret);
 
 /* The seed for what a trial itself draws: 0 ... 2^31 - 1. */
 uint32_t space_trial_seed(uint64_t seed, uint32_t trial);

@@ -199,23 +199,19 @@ static int show_search(struct cli *c, const struct search_options *o, char **arg
 
 /* ---- preview: of what a file says, without a master ---- */
 
-static json_t *given_to(const struct search_spec *s, const struct space *space, const json_t *points,
-                        uint32_t n) {
-        if (points)
-                return json_incref(json_array_get(points, n));
-        return s->method == SEARCH_GRID ? space_point(space, n) : space_draw(space, s->seed, n);
-}
-
 static json_t *first_trials(const struct search_spec *s, uint32_t n) {
         _cleanup_(json_decref_p) json_t *j = json_loads(s->points ?: s->space, 0, NULL), *list = json_array();
         _cleanup_(space_free_p) struct space *space = NULL;
         char why[SPACE_WHY_MAX];
 
-        if (!s->points && space_read(j, s->method == SEARCH_GRID, &space, why) < 0)
+        if ((s->points ? space_of_list(j, &space) : space_read(j, s->method == SEARCH_GRID, &space, why)) < 0)
                 return NULL;
-        for (uint32_t i = 0; i < n; i++)
-                if (json_array_append_new(list, given_to(s, space, s->points ? j : NULL, i)) < 0)
+        for (uint32_t i = 0; i < n; i++) {
+                json_t *given = NULL;
+
+                if (space_given(space, s->seed, i, &given) < 0 || json_array_append_new(list, given) < 0)
                         return NULL;
+        }
         return TAKE_PTR(list);
 }
 

@@ -17,42 +17,42 @@ const text = value => (typeof value === 'string' ? value : typeof value === 'num
 
 // Numbers by size (by orders of it where they span three), everything else in the order of its words.
 function scaleOf(values) {
-  const there = values.filter(v => v !== undefined), numbers = there.filter(v => typeof v === 'number');
-  if (numbers.length && numbers.length === there.length) {
+  const numbers = values.filter(v => typeof v === 'number');
+  if (numbers.length && numbers.length === values.length) {
     const orders = Math.min(...numbers) > 0 && Math.max(...numbers) / Math.min(...numbers) >= 1000, to = orders ? Math.log10 : x => x;
     const low = to(Math.min(...numbers)), high = to(Math.max(...numbers));
     return { at: v => (high > low ? (to(v) - low) / (high - low) : .5), low: digits(Math.min(...numbers)), high: digits(Math.max(...numbers)), orders };
   }
-  const words = [...new Set(there.map(text))].sort();
-  return { at: v => (words.length > 1 ? words.indexOf(text(v)) / (words.length - 1) : .5), low: words[0] ?? '', high: words.at(-1) ?? '', words };
+  const words = [...new Set(values.map(text))].sort();
+  return { at: v => (words.length > 1 ? words.indexOf(text(v)) / (words.length - 1) : .5), low: words[0] ?? '', high: words.at(-1) ?? '' };
 }
 
 const WIDE = 220, HIGH = 120, EDGE = 8, SHOWN = 1000;
 
 // How good trials were (upwards is better), by one parameter.
-function Scatter({ name, points, scale, good, best }) {
+function Scatter({ name, points, scale, best }) {
   return html`<figure class="chart"><figcaption>${shown(name)}${scale.orders ? ' (by orders)' : ''}</figcaption>
     <svg viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-label=${`How good trials were, by ${name}`}>
-      ${points.map(p => html`<circle class=${p.trial === best ? 'best' : 'point'} cx=${EDGE + scale.at(p.value) * (WIDE - 2 * EDGE)} cy=${HIGH - EDGE - good(p.best) * (HIGH - 2 * EDGE)} r=${p.trial === best ? 4 : 2.5}><title>${`trial ${p.trial}: ${text(p.value)}, ${digits(p.best)}`}</title></circle>`)}
+      ${points.map(p => html`<circle class=${p.trial === best ? 'best' : 'point'} cx=${EDGE + scale.at(p.value) * (WIDE - 2 * EDGE)} cy=${HIGH - EDGE - p.good * (HIGH - 2 * EDGE)} r=${p.trial === best ? 4 : 2.5}><title>${`trial ${p.trial}: ${text(p.value)}, ${digits(p.best)}`}</title></circle>`)}
     </svg><p class="fine ends"><span>${shown(scale.low)}</span><span>${shown(scale.high)}</span></p></figure>`;
 }
 
-// The best is 1. Places and not sizes: a few that are far off would press all others together.
-function goodness(trials, smaller) {
-  const order = trials.map(t => t.best).sort((a, b) => (smaller ? b - a : a - b));
-  return best => (order.length > 1 ? order.lastIndexOf(best) / (order.length - 1) : 1);
+// With how good it was, the best is 1: places and not sizes, since a few that are far off would press all others together.
+function judged(trials, smaller) {
+  const there = trials.filter(t => t.best != null && t.state !== 'invalid').slice(-SHOWN), last = Math.max(there.length - 1, 1);
+  const places = new Map(there.map(t => t.best).sort((a, b) => (smaller ? b - a : a - b)).map((best, i) => [best, i / last]));
+  return there.map(t => ({ trial: t.trial, best: t.best, good: places.get(t.best), values: new Map(flat(t.params)) }));
 }
 
 function Parameters({ search, trials }) {
-  const judged = trials.filter(t => t.best != null && t.state !== 'invalid').slice(-SHOWN), good = goodness(judged, search.smaller);
-  const names = [...new Set(judged.flatMap(t => flat(t.params).map(([name]) => name)))].sort();
+  const there = judged(trials, search.smaller), names = [...new Set(there.flatMap(t => [...t.values.keys()]))].sort();
   const plots = names.map(name => {
-    const points = judged.map(t => ({ trial: t.trial, best: t.best, value: flat(t.params).find(([n]) => n === name)?.[1] })).filter(p => p.value !== undefined);
+    const points = there.filter(t => t.values.has(name)).map(t => ({ ...t, value: t.values.get(name) }));
     return { name, points, scale: scaleOf(points.map(p => p.value)) };
   }).filter(p => p.scale.low !== p.scale.high);
-  if (judged.length < 2 || !plots.length) return null;
+  if (there.length < 2 || !plots.length) return null;
   return html`<h2>What the parameters did</h2><p class="dim">Upwards is better: places by the best ${shown(search.metric)} of each trial.</p>
-    <section class="charts">${plots.map(p => html`<${Scatter} ...${p} good=${good} best=${search.best} />`)}</section>`;
+    <section class="charts">${plots.map(p => html`<${Scatter} ...${p} best=${search.best} />`)}</section>`;
 }
 
 const columns = (job, metric, none) => [

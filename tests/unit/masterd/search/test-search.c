@@ -100,33 +100,50 @@ static uint32_t count(const uint64_t *times, uint32_t n, uint64_t time) {
 }
 
 static void test_runs(void **state) {
+        static const struct {
+                struct search_settings settings;
+                uint64_t every;
+                uint64_t times[3];
+                uint32_t ended[3]; /* so many trials, at each of these */
+        } cases[] = {
+                { { .method = SEARCH_ASHA,
+                    .max_trials = 10,
+                    .max_concurrent = 3,
+                    .divisor = 3,
+                    .max_rungs = 3,
+                    .max_time = 900 },
+                  100,
+                  { 100, 300, 900 },
+                  { 9, 0, 1 } },
+                { { .method = SEARCH_ADAPTIVE,
+                    .max_trials = 9,
+                    .max_concurrent = 3,
+                    .divisor = 3,
+                    .max_rungs = 5,
+                    .max_time = 90 },
+                  10,
+                  { 10, 30, 90 },
+                  { 5, 2, 2 } },
+                { { .method = SEARCH_ADAPTIVE,
+                    .max_trials = 10,
+                    .max_concurrent = 5,
+                    .divisor = 3,
+                    .max_rungs = 10,
+                    .max_time = 900 },
+                  100,
+                  { 100, 300, 900 },
+                  { 6, 2, 2 } },
+        };
         uint64_t t[32];
 
-        run(&three_rungs, 100, t, 10);
-        assert_int_equal(t[0], 900);
-        assert_int_equal(count(t, 10, 100), 9);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                uint32_t n = cases[i].settings.max_trials;
 
-        run(&(struct search_settings){ .method = SEARCH_ADAPTIVE,
-                                       .max_trials = 9,
-                                       .max_concurrent = 3,
-                                       .divisor = 3,
-                                       .max_rungs = 5,
-                                       .max_time = 90 },
-            10, t, 9);
-        assert_int_equal(count(t, 9, 10), 5);
-        assert_int_equal(count(t, 9, 30), 2);
-        assert_int_equal(count(t, 9, 90), 2);
-
-        run(&(struct search_settings){ .method = SEARCH_ADAPTIVE,
-                                       .max_trials = 10,
-                                       .max_concurrent = 5,
-                                       .divisor = 3,
-                                       .max_rungs = 10,
-                                       .max_time = 900 },
-            100, t, 10);
-        assert_int_equal(count(t, 10, 100), 6);
-        assert_int_equal(count(t, 10, 300), 2);
-        assert_int_equal(count(t, 10, 900), 2);
+                run(&cases[i].settings, cases[i].every, t, n);
+                assert_int_equal(t[0], cases[i].settings.max_time); /* the best of all */
+                for (size_t k = 0; k < ELEMENTSOF(cases[i].times); k++)
+                        assert_int_equal(count(t, n, cases[i].times[k]), cases[i].ended[k]);
+        }
 }
 
 static void test_late(void **state) {
