@@ -56,6 +56,10 @@ void log_open_terminal(const char *program) {
         log_state.terminal = true;
 }
 
+void log_open_child(void) {
+        log_state.journal = false;
+}
+
 void log_set_level(int level) {
         log_state.level = level;
 }

@@ -23,6 +23,10 @@ struct log_fields {
 void log_open(const char *program);
 /* Lines go to standard error as a person reads them, behind the program's name. */
 void log_open_terminal(const char *program);
+/* For a forked process that may end at once: journald asks who sent a datagram when it reads it, and finds no
+ * unit of a process that is gone, so its lines are not among those of "journalctl -u". Standard error belongs
+ * to the unit whoever writes into it. Fields are left out there. */
+void log_open_child(void);
 void log_set_level(int level);
 int log_level(void);
 

@@ -64,11 +64,13 @@ static int begin_removal(struct removal *x) {
 
         if (pid < 0)
                 return -errno;
-        if (pid == 0)
+        if (pid == 0) {
+                log_open_child();
                 _exit((x->keep ? artifacts_trim(x->path, x->max, x->keep, &x->since) : remove_tree(x->path)) <
                                       0
                               ? EXIT_FAILURE
                               : EXIT_SUCCESS);
+        }
         return sd_event_add_child(x->remover->event, &x->child, pid, WEXITED, on_child, x);
 }
 

@@ -300,7 +300,7 @@ def test_they_are_removed_in_time(cluster, place):
     try:
         cluster.wait_nodes()
         cluster.wait_for(lambda: "has no artifacts" in get(cluster, place, number, "--list").stderr, 30, "the removal")
-        assert "ArtifactsKeepSec=" in cluster.exec("n2", "journalctl", "-u", "primus-agentd", "-n", "100", "-o", "cat")
+        assert "ArtifactsKeepSec=" in cluster.journal("n2", "primus-agentd", lines=100)
     finally:
         cluster.exec("n2", "sh", "-c", "rm /etc/primus/agentd.conf.d/keep.conf; systemctl restart primus-agentd")
         cluster.wait_nodes()
@@ -316,7 +316,7 @@ def test_the_oldest_goes_when_it_is_too_much(cluster, place):
     try:
         cluster.wait_nodes()
         cluster.wait_for(lambda: "has no artifacts" in get(cluster, place, jobs[0], "--list").stderr, 30, "the removal")
-        assert "ArtifactsMax=" in cluster.exec("n2", "journalctl", "-u", "primus-starter", "-n", "100", "-o", "cat")
+        assert "ArtifactsMax=" in cluster.journal("n2", "primus-starter", lines=100)
         for number in (jobs[1], running):
             assert get(cluster, place, number).returncode == 0
     finally:
