@@ -126,6 +126,7 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
         TRY(hostwatch_networks(m->watch, &m->inventory));
         TRY(inventory_append(message, &m->inventory));
         /* Ahead of the registration, which tells masterd that they have ended. */
+        TRY(data_send_metrics(m->data, sd_bus_message_get_bus(message)));
         TRY(units_visit_exits(m->units, send_final, sd_bus_message_get_bus(message)));
         TRY(units_append(m->units, message));
         TRY(sd_bus_message_open_container(message, 'a', "{sv}"));
@@ -258,7 +259,7 @@ static int on_exited(const struct exit_report *report, void *userdata) {
 
         if ((r = link_message(m->link, false, "Exited", &message)) == -ENOTCONN)
                 return r; /* until the next registration */
-        if (r < 0 || (r = data_send_final(sd_bus_message_get_bus(message), &report->id)) < 0 ||
+        if (r < 0 || (r = data_send_last(m->data, sd_bus_message_get_bus(message), &report->id)) < 0 ||
             (r = exit_report_append(message, report)) < 0 ||
             (r = sd_bus_message_append(message, "a{sv}", 0)) < 0 || (r = link_send(m->link, message)) < 0)
                 log_warning_errno(r, "Cannot report the end of an executor; it is reported again with the "

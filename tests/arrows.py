@@ -27,7 +27,8 @@ EXECUTOR = ["executor", "executor/files", "executor/scan", "executor/feed", "exe
 PRIMUSCTL = ["tools/primusctl", "tools/primusctl/commands", "tools/primusctl/doctor", "tools/primusctl/view", "tools/primusctl/bus", "tools/primusctl/cli"]
 
 # Pure rooms: they decide, and know neither the state nor the loop of their program.
-MASTERD_PURE = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store", "masterd/health", "masterd/search"}
+MASTERD_PURE = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store", "masterd/health", "masterd/search",
+                "masterd/metric"}
 WEBD_PURE = {"webd/route"}
 AGENTD_PURE = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
                "agentd/feed", "agentd/log", "agentd/capture", "agentd/observe"}
@@ -48,6 +49,7 @@ ALLOWED = {
     "lib/primus": WIRE | {"lib/record"},
     # masterd: the pure rooms see base alone; above them each sees what it decides about.
     "masterd/search": BASE,
+    "masterd/metric": WIRE,
     "masterd/spec": BASE | {"masterd/search"},
     "masterd/sched": BASE,
     "masterd/store": BASE,

@@ -317,6 +317,17 @@ static int method_exit_committed(sd_bus_message *call, void *userdata, sd_bus_er
         return reply_empty(call);
 }
 
+static int method_metrics_kept(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        uint64_t seq;
+        int r = sd_bus_message_read_basic(call, 't', &seq);
+
+        if (r <= 0)
+                return malformed(r, error);
+        data_metrics_kept(m->data, seq);
+        return reply_empty(call);
+}
+
 /* Its wall clock, where it says so. */
 static int read_ack_extra(sd_bus_message *m, const char *key, void *userdata) {
         uint64_t *real = userdata;
@@ -419,6 +430,7 @@ const sd_bus_vtable orders_vtable[] = {
         SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("HeartbeatAck", "ta{sv}", "", method_heartbeat_ack, SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("MetricsKept", "ta{sv}", "", method_metrics_kept, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Grant", "(ayusuu)ayba{sv}", "", method_grant, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("FeedControl", "(ayusuu)utta{sv}", "", method_feed_control,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),

@@ -7,6 +7,7 @@
 
 #include "agentd/feed/pipes.h"
 #include "agentd/feed/server.h"
+#include "lib/base/burst.h"
 #include "lib/base/unitname.h"
 #include "lib/wire/feed.h"
 
@@ -42,8 +43,9 @@ struct peer {
         uint64_t number;    /* for results; counts up */
         uint32_t n_results; /* that it waits for */
         UT_hash_handle hh;
-        bool final; /* has begun to say its last word */
-        bool busy;  /* one of its packets is being handled: it is freed afterwards */
+        struct burst metrics; /* packets of metrics within a second */
+        bool final;           /* has begun to say its last word */
+        bool busy;            /* one of its packets is being handled: it is freed afterwards */
         bool dead;
 };
 

@@ -20,10 +20,12 @@
 #include "lib/base/log.h"
 #include "lib/base/unitname.h"
 #include "lib/wire/feed.h"
+#include "lib/wire/metrics.h"
 
 #define REFUSED_SAY_USEC (10 * USEC_PER_SEC)
-#define ACCEPT_TURN 32u  /* connections taken, ... */
-#define RECEIVE_TURN 16u /* ... and packets of one peer read, before others get a turn */
+#define ACCEPT_TURN 32u     /* connections taken, ... */
+#define METRICS_A_SECOND 4u /* packets of metrics of one peer that are taken; libprimus sends one */
+#define RECEIVE_TURN 16u    /* ... and packets of one peer read, before others get a turn */
 
 const struct feed_limits feed_limits_default = {
         .connections = 4096,
@@ -260,6 +262,21 @@ static const char *on_result(struct peer *p, const uint8_t *body, size_t size, c
         return NULL;
 }
 
+/* What comes more often than anybody has reason to is passed over: it is lossy anyway. */
+static const char *on_metrics(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_server *s = p->server;
+        struct feed_metrics head;
+
+        if (size < sizeof(head) || size > sizeof(head) + METRICS_BYTES_MAX ||
+            p->unit->info.kind == ORDER_SCAN)
+                return "METRICS do not belong here";
+        memcpy(&head, body, sizeof(head));
+        if (burst_admit(&p->metrics, now_boot(), USEC_PER_SEC, METRICS_A_SECOND))
+                s->ops->on_metrics(s->userdata, &p->unit->info.id, head.local, body + sizeof(head),
+                                   size - sizeof(head));
+        return NULL;
+}
+
 static const char *on_entries(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
         struct feed_server *s = p->server;
         struct scan_batch batch;
@@ -301,6 +318,7 @@ static const struct {
         { PEER_KNOWN, FEED_OPEN, on_open },       { PEER_KNOWN, FEED_PROGRESS, on_progress },
         { PEER_KNOWN, FEED_ENTRIES, on_entries }, { PEER_KNOWN, FEED_BYE, on_bye },
         { PEER_KNOWN, FEED_FINAL, on_final },     { PEER_KNOWN, FEED_RESULT, on_result },
+        { PEER_KNOWN, FEED_METRICS, on_metrics },
 };
 
 static const char *peer_handle(struct peer *p, const struct feed_header *h, const uint8_t *body,
@@ -374,6 +392,16 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
         else if (r < 0 || (p->held && (revents & EPOLLHUP)))
                 peer_free(p);
         return 0;
+}
+
+void feed_drain(struct feed_server *s, const struct executor_id *id) {
+        char name[UNIT_NAME_MAX];
+        struct peer *p, *next;
+
+        executor_unit_name(id->job, id->role, id->index, id->attempt, name);
+        DL_FOREACH_SAFE (s->peers, p, next)
+                if (p->unit && !p->held && strcmp(p->unit->name, name) == 0)
+                        (void)on_io(p->io, p->fd, EPOLLIN, p);
 }
 
 /* ---- the listener ---- */

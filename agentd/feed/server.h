@@ -46,6 +46,10 @@ struct feed_ops {
          * when masterd has it; if it never is, the peer says it again on its next connection. */
         void (*on_result)(void *userdata, uint64_t peer, const struct executor_id *id,
                           const struct feed_result *result);
+        /* What a process of the executor says of its training; points of lib/wire/metrics.h that nobody has
+         * looked into. */
+        void (*on_metrics)(void *userdata, const struct executor_id *id, uint32_t local, const void *points,
+                           size_t size);
         /* See struct pipe_budget; may be NULL. */
         void (*widen)(int fd, uint32_t size, void *userdata);
 };
@@ -84,6 +88,9 @@ int feed_resume(struct feed_server *s, const struct executor_id *id);
 
 /* Lets an executor go whose on_bye() answered -EAGAIN. */
 int feed_farewell(struct feed_server *s, const struct executor_id *id);
+
+/* Takes what has come of the executor's packets and lies unread: its unit has ended. */
+void feed_drain(struct feed_server *s, const struct executor_id *id);
 
 /* Tells a peer that its result is on masterd's disk; or (refused not NULL) why it will not be. A peer that
  * has gone is passed over. */

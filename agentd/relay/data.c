@@ -9,6 +9,7 @@
 #include "agentd/feed/bundles.h"
 #include "agentd/feed/final.h"
 #include "agentd/feed/server.h"
+#include "agentd/relay/metrics.h"
 #include "agentd/unit/systemd.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -48,6 +49,7 @@ struct data {
         struct bundles *bundles;
         struct fetch *fetches;
         struct paused *paused;
+        struct metric_relay *metrics;
         counters_handler on_counters; /* NULL: nobody listens */
         void *counters_data;
 };
@@ -247,6 +249,11 @@ static void on_result(void *userdata, uint64_t peer, const struct executor_id *i
                          "A trial's result was not sent; it is said again on the next link");
 }
 
+static void on_metrics(void *userdata, const struct executor_id *id, uint32_t local, const void *points,
+                       size_t size) {
+        metric_relay_take(((struct data *)userdata)->metrics, id, local, points, size);
+}
+
 static int on_final(void *userdata, const char *unit, const void *body, size_t size, bool first) {
         int r = final_put("", unit, body, size, first);
 
@@ -268,6 +275,21 @@ static int send_final(const struct feed_report *report, void *userdata) {
         int r = sd_bus_message_new_method_call(w->bus, &m, NULL, LINK_PATH, LINK_INTERFACE, "FeedReport");
 
         return r < 0 ? r : send_report(m, w->id, report);
+}
+
+int data_send_metrics(struct data *d, sd_bus *bus) {
+        return metric_relay_say(d->metrics, bus, true);
+}
+
+void data_metrics_kept(struct data *d, uint64_t seq) {
+        metric_relay_kept(d->metrics, seq);
+}
+
+int data_send_last(struct data *d, sd_bus *bus, const struct executor_id *id) {
+        if (d->feed)
+                feed_drain(d->feed, id);
+        TRY(metric_relay_say(d->metrics, bus, false));
+        return data_send_final(bus, id);
 }
 
 int data_send_final(sd_bus *bus, const struct executor_id *id) {
@@ -443,6 +465,7 @@ int data_new(sd_event *event, struct units *units, struct observer *observer, st
         d->event = sd_event_ref(event);
         d->units = units;
         d->observer = observer;
+        TRY(metric_relay_new(event, &d->metrics));
         r = bundles_new(event, BUNDLES_DIR, &bundle_limits_default, &ops, d, &d->bundles);
         if (r < 0)
                 return log_error_errno(r, "Cannot open the cache of job files in " BUNDLES_DIR);
@@ -457,6 +480,7 @@ int data_listen(struct data *d) {
                 .on_progress = on_progress,
                 .on_final = on_final,
                 .on_result = on_result,
+                .on_metrics = on_metrics,
                 .on_entries = on_entries,
                 .on_bye = on_bye,
                 .widen = on_narrow_pipe,
@@ -477,6 +501,7 @@ void data_watch_counters(struct data *d, counters_handler f, void *userdata) {
 
 void data_set_link(struct data *d, struct link *link) {
         d->link = link;
+        metric_relay_set_link(d->metrics, link);
 }
 
 void data_free(struct data *d) {
@@ -488,6 +513,7 @@ void data_free(struct data *d) {
         DL_FOREACH_SAFE (d->paused, p, next_paused)
                 paused_free(d, p);
         feed_server_free(d->feed);
+        metric_relay_free(d->metrics);
         bundles_free(
                 d->bundles); /* tells those who wait; transfers that asked for bytes stay until answered */
         DL_FOREACH_SAFE (d->fetches, f, next) {

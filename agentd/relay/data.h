@@ -28,6 +28,14 @@ int data_source(struct data *d, sd_bus_message *m);
 int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_handler handler,
                      void *userdata);
 
+/* What trainers have said of their training goes to masterd on this bus, ahead of a registration: all that it
+ * has not on disk. */
+int data_send_metrics(struct data *d, sd_bus *bus);
+/* masterd has on disk what went out up to there. */
+void data_metrics_kept(struct data *d, uint64_t seq);
+/* The executor has ended: what it said of its training, and data_send_final(). */
+int data_send_last(struct data *d, sd_bus *bus, const struct executor_id *id);
+
 /* What the executor said last goes to masterd on this bus, ahead of the report of its end; and may be
  * forgotten. 0, or an error of the bus. */
 int data_send_final(sd_bus *bus, const struct executor_id *id);

@@ -188,6 +188,20 @@ uint32_t primus_tfrecord_checksum(const void *data, size_t size);
  * Outside of Primus it does nothing. */
 void primus_progress(uint64_t step);
 
+/* What a trainer says of its training: values of so many names (letters, digits and _ - . / : of ASCII, at
+ * most 64 bytes) behind that step. Any executor's process may, at any time and from any thread; `primusctl
+ * metrics` and the page show them. Never waits: a thread sends about once a second, and what comes within one
+ * of those is one point of each name, with its count, last, lowest, highest and mean. Where host or master
+ * are away for long, points become coarser; at the most those of the last second are lost. A step lower than
+ * the one before begins again from there: what was beyond it is forgotten. Of several processes of an
+ * executor each has LOCAL_RANK. Outside of Primus it does nothing. -EINVAL: that is no name; -ENOSPC: more
+ * than 128 names; -ECHILD: in a forked child, which has to be another program. The other values are taken all
+ * the same. */
+int primus_report(uint64_t step, const char *const names[], const double values[], size_t n);
+/* Waits until primus-agentd has them all: -ETIMEDOUT. At the end of the program that is done for up to 2 s.
+ */
+int primus_report_flush(uint64_t timeout_usec);
+
 /* A trial of a search (the job's search, primus-job(5)): $PRIMUS_TRIAL is its number, $PRIMUS_TRIAL_PARAMS
  * its parameters as a JSON object, $PRIMUS_TRIAL_SEED a seed for what it draws. It reports how good it is,
  * and may be stopped for it (SIGTERM, as any stop). Needs no data and no other handle. */

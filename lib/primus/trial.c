@@ -11,19 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/primus/agent.h"
 #include "lib/primus/primus.h"
 #include "lib/wire/feed.h"
 
 #define WAITING_MAX 1024u /* results that are not on disk yet; then primus_trial_report() waits */
 #define RETRY_FIRST_MSEC 200
 #define RETRY_MAX_MSEC 5000
-#define IDENTIFY_MSEC 10000
 
 struct primus_trial {
         pthread_mutex_t lock;
@@ -36,97 +34,21 @@ struct primus_trial {
         uint32_t first, n, sent;
         uint64_t number;
         char socket[108];
-        char refused[480]; /* why the latest that was refused is */
-        char trouble[480]; /* why there is no connection */
+        char refused[AGENT_WHY_MAX]; /* why the latest that was refused is */
+        char trouble[AGENT_WHY_MAX]; /* why there is no connection */
         char error[512];
 };
 
-/* ---- the connection; of the thread alone ---- */
-
-static int say_packet(int fd, uint32_t type, const void *body, size_t size) {
-        struct feed_header header = { .type = type, .size = (uint32_t)size };
-        struct iovec iov[] = { { &header, sizeof(header) }, { (void *)(uintptr_t)body, size } };
-        struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
-
-        return sendmsg(fd, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-/* One packet; 0 when there is none within the time. Descriptors that come with it, the data of somebody else,
- * are closed by the kernel, since there is no room for them here. */
-static int hear_packet(int fd, int msec, struct feed_header *ret, uint8_t *body, size_t size) {
-        struct pollfd p = { .fd = fd, .events = POLLIN };
-        struct iovec iov[] = { { ret, sizeof(*ret) }, { body, size } };
-        struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
-        int r = poll(&p, 1, msec);
-        ssize_t n;
-
-        if (r <= 0)
-                return r < 0 && errno != EINTR ? -errno : 0;
-        n = recvmsg(fd, &m, 0);
-        if (n < 0)
-                return errno == EINTR ? 0 : -errno;
-        if (n < (ssize_t)sizeof(*ret) || ret->size != (size_t)n - sizeof(*ret) || (m.msg_flags & MSG_TRUNC))
-                return n == 0 ? -ECONNRESET : -EPROTO;
-        return 1;
-}
-
-static int identify_self(int fd, char *refused, size_t refused_size) {
-        struct feed_hello hello = { .version = FEED_VERSION, .pid = (uint32_t)getpid() };
-        struct feed_welcome welcome;
-        struct feed_header header;
-        uint8_t body[600];
-        int r = say_packet(fd, FEED_HELLO, &hello, sizeof(hello));
-
-        while (r >= 0) {
-                r = hear_packet(fd, IDENTIFY_MSEC, &header, body, sizeof(body));
-                if (r == 0)
-                        return -ETIMEDOUT;
-                if (r < 0)
-                        return r;
-                switch (header.type) {
-                case FEED_CHALLENGE:
-                        r = say_packet(fd, FEED_ANSWER, body, header.size);
-                        break;
-                case FEED_WELCOME:
-                        if (header.size < sizeof(welcome))
-                                return -EPROTO;
-                        memcpy(&welcome, body, sizeof(welcome));
-                        if (welcome.version >= FEED_VERSION_RESULTS)
-                                return 0;
-                        snprintf(refused, refused_size,
-                                 "this host's primus-agentd is of a release that knows no searches");
-                        return -EOPNOTSUPP;
-                case FEED_REFUSED:
-                        snprintf(refused, refused_size, "%.*s", (int)MIN(header.size, 400u),
-                                 (const char *)body);
-                        return -ECONNREFUSED;
-                default:
-                        return -EPROTO;
-                }
-        }
-        return r;
-}
-
 static int dial_agent(struct primus_trial *t) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        char trouble[sizeof(t->trouble)] = "";
-        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), r;
+        char why[AGENT_WHY_MAX];
+        int fd = agent_dial(t->socket, why);
 
-        if (fd < 0)
-                return -errno;
-        memcpy(address.sun_path, t->socket, sizeof(address.sun_path));
-        r = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0
-                    ? -errno
-                    : identify_self(fd, trouble, sizeof(trouble));
         pthread_mutex_lock(&t->lock);
-        snprintf(t->trouble, sizeof(t->trouble), "%s", trouble);
-        if (r < 0 && !*trouble)
-                snprintf(t->trouble, sizeof(t->trouble), "primus-agentd does not answer: %s", strerror(-r));
+        snprintf(t->trouble, sizeof(t->trouble), "%s", why);
+        if (fd < 0 && !*why)
+                snprintf(t->trouble, sizeof(t->trouble), "primus-agentd does not answer: %s", strerror(-fd));
         pthread_mutex_unlock(&t->lock);
-        if (r >= 0)
-                return fd;
-        (void)close(fd);
-        return r;
+        return fd;
 }
 
 /* ---- the thread ---- */
@@ -139,7 +61,7 @@ static int say_results(struct primus_trial *t, int fd) {
         while (r >= 0 && t->sent < MIN(t->n, FEED_RESULTS_MAX)) {
                 struct feed_result result = t->waiting[(t->first + t->sent) % WAITING_MAX];
 
-                r = say_packet(fd, FEED_RESULT, &result, sizeof(result));
+                r = agent_say(fd, FEED_RESULT, &result, sizeof(result), 0);
                 t->sent += r >= 0;
         }
         pthread_mutex_unlock(&t->lock);
@@ -188,7 +110,7 @@ static int listen_to(struct primus_trial *t, int fd) {
                 drain_wake(t);
         if (!p[0].revents)
                 return 0;
-        r = hear_packet(fd, 0, &header, body, sizeof(body));
+        r = agent_hear(fd, 0, &header, body, sizeof(body));
         return r > 0 && header.type == FEED_TAKEN ? take_results(t, body, header.size) : MIN(r, 0);
 }
 
@@ -235,17 +157,17 @@ static void *run_thread(void *userdata) {
 /* ---- for the trainer ---- */
 
 int primus_trial_open(struct primus_trial **ret) {
-        const char *socket_path = getenv("PRIMUS_SOCKET");
+        char path[sizeof((*ret)->socket)];
         pthread_condattr_t clock;
         struct primus_trial *t;
 
-        if (!getenv("PRIMUS_TRIAL") || !socket_path || strlen(socket_path) >= sizeof(t->socket))
+        if (!getenv("PRIMUS_TRIAL") || agent_path(path) < 0)
                 return -ENOENT;
         t = calloc(1, sizeof(*t));
         if (!t)
                 return -ENOMEM;
         t->pid = getpid();
-        strcpy(t->socket, socket_path);
+        strcpy(t->socket, path);
         t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         pthread_mutex_init(&t->lock, NULL);
         pthread_condattr_init(&clock);

@@ -25,7 +25,7 @@ static inline bool feed_version_fits(uint32_t version) {
 /* From this one on the executor says in OPEN how many sources it knows, and may be told of more. */
 #define FEED_VERSION_SOURCES 3u
 
-/* From this one on a process of any executor, not of those with data alone, may say RESULT. */
+/* From this one on a process of any executor, not of those with data alone, may say RESULT and METRICS. */
 #define FEED_VERSION_RESULTS 4u
 #define FEED_RESULT_MAX 512u /* bytes of one, also of a later version's */
 #define FEED_RESULTS_MAX 32u /* of one connection that are not TAKEN yet */
@@ -38,9 +38,11 @@ enum feed_type {
         FEED_PROGRESS,  /* struct feed_progress + array of task_progress */
         FEED_ENTRIES,   /* scan: struct feed_entries + text + array of scan_entry */
         FEED_BYE,       /* struct feed_bye + text: no more will come */
-        FEED_FINAL,  /* as PROGRESS, of all tasks that it held: the trainer has ended. agentd keeps it until
-                      * masterd has the end of the unit on disk */
-        FEED_RESULT, /* struct feed_result: of a trial (FEED_VERSION_RESULTS) */
+        FEED_FINAL,   /* as PROGRESS, of all tasks that it held: the trainer has ended. agentd keeps it until
+                       * masterd has the end of the unit on disk */
+        FEED_RESULT,  /* struct feed_result: of a trial (FEED_VERSION_RESULTS) */
+        FEED_METRICS, /* struct feed_metrics + points of lib/wire/metrics.h (FEED_VERSION_RESULTS); not
+                         answered */
         /* agentd -> executor */
         FEED_CHALLENGE = 64, /* struct feed_challenge */
         FEED_WELCOME,        /* struct feed_welcome; with a pipe: SCM_RIGHTS, its read end and write end */
@@ -100,6 +102,10 @@ struct feed_result {
         uint64_t step;
         double metric; /* NaN: no number */
         uint32_t invalid;
+        uint32_t reserved;
+};
+struct feed_metrics {
+        uint32_t local; /* which of the executor's processes: LOCAL_RANK, else 0 */
         uint32_t reserved;
 };
 struct feed_taken {

@@ -273,7 +273,9 @@ void exit_report_done(struct exit_report *e);
  * Ready(id, b ready, s why, a{sv})         it is ready, or why not in time; again with every registration
  * ScanBatch(id, ay entries, b last, s error, a{sv} {"waitingFor" s, "passed" t})   error "" = fine
  * TrialReport(id, t step, d metric, b invalid, a{sv})   a call: answered (a{sv}) once it is on masterd's disk
- * Tail(id, t offset, ay bytes, a{sv})      log bytes [offset, offset + n) of the executor since its start */
+ * Metrics(t seq, a(id, u local, ay points), a{sv})   lib/wire/metrics.h; answered by MetricsKept(t seq,
+ * a{sv}) Tail(id, t offset, ay bytes, a{sv})      log bytes [offset, offset + n) of the executor since its
+ * start */
 
 /* The arrays are packed (lib/wire/tasks.h) and bounded by TASKS_WIRE_MAX; agentd passes them on as they are.
  * What read functions hand out points into the message. Each of these functions is for what follows the id,
@@ -333,6 +335,7 @@ int scan_batch_read(sd_bus_message *m, struct scan_batch *ret);
  * Stop(t term, t epoch, id, t grace_usec, s reason, a{sv}) -> (); idempotent; returns when the stop is under
  * way DropJob(t term, ay job_uid, u job, a{sv})  one-way: no executor of the job will come back to this host
  * ExitCommitted(id, a{sv})                   one-way
+ * MetricsKept(t seq, a{sv})                  one-way
  * HeartbeatAck(t seq, a{sv})                 one-way
  * Grant(id, ay grants, b last, a{sv})        one-way; last: no further task will come, end of file after
  * these

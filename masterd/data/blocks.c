@@ -9,7 +9,7 @@
 #include <utlist.h>
 
 #include "lib/base/cleanup.h"
-#include "masterd/data/bytes.h"
+#include "lib/base/packed.h"
 #include "masterd/data/internal.h"
 
 #define SOON 128u /* tasks whose rows are wanted at once; less than half of ROW_GROUPS_MAX */
@@ -148,7 +148,7 @@ int blocks_plan(struct data *d, enum order_result *ret) {
 static int step_apply(struct data *d, const struct block *b, uint32_t n, size_t *at) {
         size_t place = *at + BLOCK_STEP_HEAD, length;
 
-        if (*at >= b->state_size || bytes_u32(b->state + *at) != n)
+        if (*at >= b->state_size || packed_u32(b->state + *at) != n)
                 return 0;
         length = order_place_length(&d->order, b->state + place, b->state_size - place);
         *at = place + length;
@@ -179,7 +179,7 @@ static struct block *step_block(const struct data *d) {
 
 /* Steps without a task between them are one. */
 static bool step_is_new(const struct block *b) {
-        return b->last_step == 0 || bytes_u32(b->state + b->last_step) != b->n_planned;
+        return b->last_step == 0 || packed_u32(b->state + b->last_step) != b->n_planned;
 }
 
 int blocks_step_room(struct data *d, uint32_t n_sources, uint32_t most) {
@@ -212,7 +212,7 @@ void blocks_step(struct data *d, const struct order_step *step) {
         d->blocks_memory -= b->state_size;
         b->state_size = b->last_step + BLOCK_STEP_HEAD + order_place_size(&d->order);
         d->blocks_memory += b->state_size;
-        bytes_put_u32(b->state + b->last_step, b->n_planned);
+        packed_put_u32(b->state + b->last_step, b->n_planned);
         order_place_write(&d->order, b->state + b->last_step + BLOCK_STEP_HEAD);
         b->dirty = true;
 }

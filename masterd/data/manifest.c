@@ -11,7 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/format.h"
-#include "masterd/data/bytes.h"
+#include "lib/base/packed.h"
 #include "masterd/data/internal.h"
 
 #define MANIFEST_VERSION 1
@@ -49,7 +49,7 @@ static json_t *digest(uint64_t value) {
 
 /* Of a block that begins where nobody had steered, and within which nobody has. */
 static bool is_plain(const struct block *b) {
-        return b->state_size == b->place_size && !(bytes_u32(b->state + 4) & ORDER_PLACE_STEERED);
+        return b->state_size == b->place_size && !(packed_u32(b->state + 4) & ORDER_PLACE_STEERED);
 }
 
 static const char *const count_names[STATE_COUNTS] = { "splitOff", "done",    "skipped",
@@ -78,11 +78,11 @@ static json_t *block_json(const struct data *d, const struct block *b) {
                 return json_pack("{s:o, s:o, s:o}", "block", number_text(b->index), "steered",
                                  hex_text(b->state, b->state_size), "over",
                                  hex_text(b->gone, sizeof(b->gone)));
-        for (size_t i = 0; i < bytes_u32(b->state + 4); i++)
-                if (json_array_append_new(made, number_text(bytes_u64(b->state + 8 + 8 * i))) < 0)
+        for (size_t i = 0; i < packed_u32(b->state + 4); i++)
+                if (json_array_append_new(made, number_text(packed_u64(b->state + 8 + 8 * i))) < 0)
                         return NULL;
         return json_pack("{s:o, s:o, s:O, s:o}", "block", number_text(b->index), "epoch",
-                         number_text(bytes_u32(b->state)), "made", made, "over",
+                         number_text(packed_u32(b->state)), "made", made, "over",
                          hex_text(b->gone, sizeof(b->gone)));
 }
 
@@ -289,11 +289,11 @@ static bool load_source(struct reading *r, const json_t *o, uint32_t i, uint8_t 
                            i, files, tasks, s->n_files, s->n_tasks);
         if (!get(r, o, "made", s->n_tasks, &value))
                 return false;
-        bytes_put_u64(made, value);
+        packed_put_u64(made, value);
         for (size_t k = 0; k < STATE_COUNTS; k++, counts += 8) {
                 if (!get(r, o, count_names[k], UINT64_MAX, &value))
                         return false;
-                bytes_put_u64(counts, value);
+                packed_put_u64(counts, value);
         }
         return true;
 }
@@ -323,10 +323,10 @@ static bool load_state(struct reading *r, const json_t *o, uint8_t *state) {
             !get(r, o, "splitOff", TASK_SPLIT_OFF - 1, &split_off) ||
             !get(r, o, "epoch", d->config.epochs - 1, &epoch))
                 return false;
-        bytes_put_u64(state, STATE_VERSION | (uint64_t)n << 32);
-        bytes_put_u64(state + 8, planned);
-        bytes_put_u64(state + 16, split_off);
-        bytes_put_u64(place, epoch | (uint64_t)n << 32);
+        packed_put_u64(state, STATE_VERSION | (uint64_t)n << 32);
+        packed_put_u64(state + 8, planned);
+        packed_put_u64(state + 16, split_off);
+        packed_put_u64(place, epoch | (uint64_t)n << 32);
         for (uint32_t i = 0; i < n; i++)
                 if (!load_source(r, json_array_get(sources, i), i, made + 8 * i,
                                  counts + i * STATE_COUNTS * 8))
@@ -373,13 +373,13 @@ static bool load_block(struct reading *r, const json_t *o, size_t i, uint8_t *pl
         if (json_array_size(made) > d->config.n_sources ||
             !get_hex(json_object_get(o, "over"), over, sizeof(over)))
                 return reading_failed(r, -EUCLEAN, "block", i);
-        bytes_put_u64(place, epoch | (uint64_t)json_array_size(made) << 32);
+        packed_put_u64(place, epoch | (uint64_t)json_array_size(made) << 32);
         for (size_t k = 0; k < json_array_size(made); k++) {
                 const json_t *v = json_array_get(made, k);
                 if (!json_is_integer(v) || json_integer_value(v) < 0)
                         return reading_failed(r, -EUCLEAN, "block", i);
                 value = (uint64_t)json_integer_value(v);
-                bytes_put_u64(place + 8 + 8 * k, value);
+                packed_put_u64(place + 8 + 8 * k, value);
         }
         e = data_restore_block(d, index, place, 8 + 8 * json_array_size(made), over, sizeof(over));
         return e >= 0 || reading_failed(r, e, "block", i);

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "masterd/data/bytes.h"
+#include "lib/base/packed.h"
+#include "masterd/data/grow.h"
 #include "masterd/data/permute.h"
 
 static bool any_weight(const struct order *o) {
@@ -286,24 +287,24 @@ size_t order_place_max(size_t n_sources) {
 }
 
 void order_place_write(const struct order *o, uint8_t *to) {
-        bytes_put_u32(to, o->at.epoch);
-        bytes_put_u32(to + 4, o->at.n_sources | (o->at.steered ? ORDER_PLACE_STEERED : 0));
+        packed_put_u32(to, o->at.epoch);
+        packed_put_u32(to + 4, o->at.n_sources | (o->at.steered ? ORDER_PLACE_STEERED : 0));
         to += PLACE_HEAD;
         for (size_t i = 0; i < o->at.n_sources; i++) {
                 const struct order_source *s = o->at.sources + i;
-                bytes_put_u64(to, s->made);
+                packed_put_u64(to, s->made);
                 if (o->at.steered) {
-                        bytes_put_u64(to + 8, s->since);
-                        bytes_put_u64(to + 16, s->earlier);
-                        bytes_put_u32(to + 24, s->weight);
-                        bytes_put_u32(to + 28, s->flags);
+                        packed_put_u64(to + 8, s->since);
+                        packed_put_u64(to + 16, s->earlier);
+                        packed_put_u32(to + 24, s->weight);
+                        packed_put_u32(to + 28, s->flags);
                 }
                 to += o->at.steered ? PLACE_STEERED : PLACE_PLAIN;
         }
 }
 
 size_t order_place_length(const struct order *o, const uint8_t *from, size_t size) {
-        uint32_t head = size >= PLACE_HEAD ? bytes_u32(from + 4) : 0, n = head & ~ORDER_PLACE_STEERED;
+        uint32_t head = size >= PLACE_HEAD ? packed_u32(from + 4) : 0, n = head & ~ORDER_PLACE_STEERED;
         size_t length = place_size(n, head & ORDER_PLACE_STEERED);
 
         return n > 0 && n <= o->n_known && length <= size ? length : 0;
@@ -315,14 +316,14 @@ static int read_source(struct order *o, uint32_t i, const uint8_t *from, bool st
 
         if (__builtin_mul_overflow(o->at.epoch, n_tasks, &earlier))
                 return -EUCLEAN;
-        *s = (struct order_source){ .made = bytes_u64(from),
+        *s = (struct order_source){ .made = packed_u64(from),
                                     .earlier = earlier,
                                     .weight = o->weights ? o->weights[i] : 0 };
         if (steered) {
-                s->since = bytes_u64(from + 8);
-                s->earlier = bytes_u64(from + 16);
-                s->weight = bytes_u32(from + 24);
-                s->flags = bytes_u32(from + 28);
+                s->since = packed_u64(from + 8);
+                s->earlier = packed_u64(from + 16);
+                s->weight = packed_u32(from + 24);
+                s->flags = packed_u32(from + 28);
         }
         o->run_hints[i] = 0;
         o->n_removed += !!(s->flags & ORDER_REMOVED);
@@ -334,14 +335,14 @@ static int read_source(struct order *o, uint32_t i, const uint8_t *from, bool st
 
 int order_place_read(struct order *o, const uint8_t *from, size_t size, uint64_t n) {
         size_t length = order_place_length(o, from, size);
-        bool steered = length > 0 && (bytes_u32(from + 4) & ORDER_PLACE_STEERED);
+        bool steered = length > 0 && (packed_u32(from + 4) & ORDER_PLACE_STEERED);
         uint64_t sum = 0;
 
         if (length == 0 || length != size)
                 return -EUCLEAN;
-        o->at.epoch = bytes_u32(from);
+        o->at.epoch = packed_u32(from);
         o->at.steered = steered;
-        o->at.n_sources = bytes_u32(from + 4) & ~ORDER_PLACE_STEERED;
+        o->at.n_sources = packed_u32(from + 4) & ~ORDER_PLACE_STEERED;
         o->n_removed = 0;
         for (uint32_t i = o->at.n_sources; i < o->n_known; i++)
                 o->at.sources[i] = (struct order_source){};

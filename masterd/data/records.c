@@ -5,7 +5,7 @@
 
 #include <utlist.h>
 
-#include "masterd/data/bytes.h"
+#include "lib/base/packed.h"
 #include "masterd/data/internal.h"
 
 size_t records_state_size(const struct data *d) {
@@ -17,14 +17,14 @@ size_t records_state_max(size_t n_sources) {
 }
 
 void records_state_write(const struct data *d, uint8_t *to) {
-        to = bytes_put_u64(to, STATE_VERSION | (uint64_t)d->config.n_sources << 32);
-        to = bytes_put_u64(to, d->n_planned);
-        to = bytes_put_u64(to, d->n_split_off);
+        to = packed_put_u64(to, STATE_VERSION | (uint64_t)d->config.n_sources << 32);
+        to = packed_put_u64(to, d->n_planned);
+        to = packed_put_u64(to, d->n_split_off);
         order_place_write(&d->order, to);
         to += order_place_size(&d->order);
         for (size_t i = 0; i < d->config.n_sources; i++)
                 for (size_t k = 0; k < STATE_COUNTS; k++)
-                        to = bytes_put_u64(to, *counts_field(d->counts + i, k));
+                        to = packed_put_u64(to, *counts_field(d->counts + i, k));
 }
 
 bool data_urgent(const struct data *d) {

@@ -8,14 +8,14 @@
 #include <utlist.h>
 
 #include "lib/base/cleanup.h"
-#include "masterd/data/bytes.h"
+#include "lib/base/packed.h"
 #include "masterd/data/internal.h"
 
 #define SOON 128u
 
 int data_restore_state(struct data *d, const void *state, size_t size) {
         const uint8_t *from = state;
-        uint32_t n = size > STATE_HEAD ? bytes_u32(from + 4) : 0;
+        uint32_t n = size > STATE_HEAD ? packed_u32(from + 4) : 0;
         size_t counts = (size_t)n * STATE_COUNTS * 8, place;
 
         if (d->has_state)
@@ -25,19 +25,19 @@ int data_restore_state(struct data *d, const void *state, size_t size) {
         place = size > STATE_HEAD + counts
                         ? order_place_length(&d->order, from + STATE_HEAD, size - STATE_HEAD - counts)
                         : 0;
-        if (place == 0 || size != STATE_HEAD + place + counts || bytes_u32(from) != STATE_VERSION)
+        if (place == 0 || size != STATE_HEAD + place + counts || packed_u32(from) != STATE_VERSION)
                 return -EUCLEAN;
         memcpy(d->state, from, size);
         d->state_size = size;
-        d->n_planned = bytes_u64(from + 8);
-        d->n_split_off = bytes_u64(from + 16);
+        d->n_planned = packed_u64(from + 8);
+        d->n_split_off = packed_u64(from + 16);
         if (d->n_planned >= TASK_SPLIT_OFF || d->n_split_off >= TASK_SPLIT_OFF)
                 return -EUCLEAN;
         from += STATE_HEAD + place;
         for (size_t i = 0; i < n; i++)
                 for (size_t k = 0; k < STATE_COUNTS; k++, from += 8) {
-                        *counts_field(d->counts + i, k) += bytes_u64(from);
-                        *counts_field(&d->all, k) += bytes_u64(from);
+                        *counts_field(d->counts + i, k) += packed_u64(from);
+                        *counts_field(&d->all, k) += packed_u64(from);
                 }
         d->has_state = d->restoring = true;
         return 0;

@@ -5,13 +5,13 @@
 #include "masterd/job/kept-series.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/packed.h"
 
 #define VERSION 1u
 #define HEAD 4u
@@ -24,17 +24,14 @@ static uint8_t *put_points(uint8_t *to, const float *points, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 uint32_t word;
                 memcpy(&word, points + i, sizeof(word));
-                word = htole32(word);
-                to = mempcpy(to, &word, sizeof(word));
+                to = packed_put_u32(to, word);
         }
         return to;
 }
 
 static const uint8_t *get_points(const uint8_t *from, float *points, size_t n) {
         for (size_t i = 0; i < n; i++, from += sizeof(uint32_t)) {
-                uint32_t word;
-                memcpy(&word, from, sizeof(word));
-                word = le32toh(word);
+                uint32_t word = packed_u32(from);
                 memcpy(points + i, &word, sizeof(word));
         }
         return from;

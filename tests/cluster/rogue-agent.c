@@ -44,6 +44,7 @@ static const struct {
         { "HookResult", "subsa{sv}" },
         { "FeedReport", "(ayusuu)ayu(tttt)a{sv}" },
         { "TrialReport", "(ayusuu)tdba{sv}" },
+        { "Metrics", "ta((ayusuu)uay)a{sv}" },
         { "ScanBatch", "(ayusuu)aybsa{sv}" },
         { "Tail", "(ayusuu)taya{sv}" },
         { "GetBundle", "usttua{sv}" },

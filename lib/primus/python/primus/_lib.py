@@ -53,6 +53,8 @@ FUNCTIONS = {
     "primus_waited_usec": (c_uint64, [c_void_p]),
     "primus_error": (c_char_p, [c_void_p]),
     "primus_progress": (None, [c_uint64]),
+    "primus_report": (c_int, [c_uint64, c_void_p, c_void_p, c_size_t]),
+    "primus_report_flush": (c_int, [c_uint64]),
     "primus_trial_open": (c_int, [POINTER(c_void_p)]),
     "primus_trial_report": (c_int, [c_void_p, c_uint64, c_double]),
     "primus_trial_invalid": (c_int, [c_void_p]),

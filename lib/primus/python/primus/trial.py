@@ -5,7 +5,7 @@
 
     lr = trial.params.get("lr", 0.1)
     for epoch in range(1, 28):
-        train(lr)
+        trial.report(epoch, train_loss=train(lr))
         trial.report_validation(epoch, loss=evaluate())
 
 Outside of a search params is empty and reports go nowhere, so that the same program runs alone.
@@ -22,7 +22,8 @@ import ctypes
 import json
 import os
 
-from . import _lib
+from . import _lib, metrics as _metrics
+from .metrics import report  # noqa: F401 -- of the training, as any job's
 
 FLUSH_SECONDS = 30
 
@@ -60,8 +61,9 @@ def _check(lib, handle, r):
 
 def report_validation(step, **metrics):
     """How good the trial is behind so many units of training (an int that rises; the units are those of the search's maxTime):
-    report_validation(3, loss=0.2, accuracy=0.9). The search's metric must be among them (ValueError); it alone is kept. Returns at
-    once; what was reported arrives however often agentd and masterd are started anew. One process of a trial reports: rank 0."""
+    report_validation(3, loss=0.2, accuracy=0.9). The search's metric must be among them (ValueError): it decides, and arrives
+    however often agentd and masterd are started anew. All of them are metrics of the job as well, as with report(). Returns at
+    once. One process of a trial reports: rank 0."""
     if number is None or metric is None:
         return
     if metric not in metrics:
@@ -70,6 +72,7 @@ def report_validation(step, **metrics):
     step = int(step)
     if step < 0:
         raise ValueError(f"step is {step}, which is below 0")
+    _metrics.report(step, **metrics)
     lib, handle = _open()
     _check(lib, handle, lib.primus_trial_report(handle, step, value))
 
