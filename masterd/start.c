@@ -53,12 +53,17 @@
 #include "masterd/relay/sessions.h"
 #include "masterd/watch/healing.h"
 #include "masterd/watch/telemetry.h"
+#include "masterd/watch/training.h"
 #include "masterd/watch/watch.h"
 
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
         struct manager *m = userdata;
 
         log_info("Received SIG%s, exiting; executors go on", sigabbrev_np((int)si->ssi_signo));
+        /* The last thing that is recorded; store_close() waits for it. */
+        training_write_all(m);
+        if (store_commit(m->store, NULL, NULL) < 0)
+                log_warning("The latest metrics of jobs are not written; their agents say them again");
         return sd_event_exit(m->event, 0);
 }
 
@@ -94,6 +99,21 @@ static void fleet_node_joined(struct manager *m, struct node *node, bool taken_o
 static void watch_executor_over(struct manager *m, struct executor *e) {
         telemetry_ended(e);
         healing_ended(m, e);
+}
+
+static void watch_node_registered(struct manager *m, struct node *node, const struct registration *g) {
+        training_registered(m, node);
+}
+
+static int watch_jobs_loaded(struct manager *m) {
+        int r = training_load(m);
+
+        return r < 0 ? r : healing_load(m);
+}
+
+static void watch_job_freed(struct job *j) {
+        training_job_freed(j);
+        healing_forget(j);
 }
 
 static void watch_job_attempt_over(struct manager *m, struct job *j) {
@@ -154,11 +174,13 @@ static const struct listener fleet = {
 };
 
 static const struct listener watch = {
-        .jobs_loaded = healing_load,
+        .jobs_loaded = watch_jobs_loaded,
+        .node_registered = watch_node_registered,
         .executor_over = watch_executor_over,
         .executor_failure_counted = healing_failed,
         .job_attempt_over = watch_job_attempt_over,
-        .job_freed = healing_forget,
+        .job_ended = training_job_ended,
+        .job_freed = watch_job_freed,
 };
 
 static const struct listener relay = {

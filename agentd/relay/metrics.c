@@ -4,6 +4,7 @@
 #include "agentd/relay/metrics.h"
 
 #include <string.h>
+#include <uthash.h>
 #include <utlist.h>
 
 #include "agentd/link/link.h"
@@ -14,6 +15,7 @@
 #define TOGETHER_USEC (2 * USEC_PER_SEC)  /* what comes within that is one message */
 #define BATCH_BYTES (UINT64_C(128) << 10) /* of one message, about */
 #define BYTES_MAX (UINT64_C(4) << 20)     /* of all that masterd has not on disk */
+#define EXECUTOR_BYTES_MAX (256u << 10)   /* of one executor in TOGETHER_USEC */
 #define DROPPED_SAY_USEC (600 * USEC_PER_SEC)
 
 struct said {
@@ -31,6 +33,13 @@ struct batch {
         struct said *first, *last;
 };
 
+/* What an executor has said since the last message. */
+struct share {
+        struct executor_id id;
+        size_t bytes;
+        UT_hash_handle hh;
+};
+
 struct metric_relay {
         sd_event *event;
         sd_event_source *timer;
@@ -38,6 +47,7 @@ struct metric_relay {
         struct batch *batches, *open; /* open: the last of them, or NULL */
         uint64_t seq, sent;
         size_t bytes;
+        struct share *shares;
         uint64_t dropped_boot; /* when it was last said that some were left out */
 };
 
@@ -76,6 +86,39 @@ static int send_batch(sd_bus *bus, const struct batch *b) {
         return sd_bus_send(bus, m, NULL);
 }
 
+static void forget_shares(struct metric_relay *r) {
+        struct share *x, *next;
+
+        HASH_ITER (hh, r->shares, x, next) {
+                HASH_DEL(r->shares, x);
+                free(x);
+        }
+}
+
+/* One that says more than any trainer does takes nothing from the others. */
+static bool may_say(struct metric_relay *r, const struct executor_id *id, size_t size) {
+        struct executor_id key = {}; /* without what stands behind the end of its role */
+        struct share *x;
+
+        key.job_uid = id->job_uid;
+        key.job = id->job;
+        strcpy(key.role, id->role);
+        key.index = id->index;
+        key.attempt = id->attempt;
+        HASH_FIND(hh, r->shares, &key, sizeof(key), x);
+        if (!x) {
+                x = calloc(1, sizeof(*x));
+                if (!x)
+                        return false;
+                x->id = key;
+                HASH_ADD(hh, r->shares, id, sizeof(key), x);
+        }
+        if (x->bytes + size > EXECUTOR_BYTES_MAX)
+                return false;
+        x->bytes += size;
+        return true;
+}
+
 int metric_relay_say(struct metric_relay *r, sd_bus *bus, bool again) {
         struct batch *b;
 
@@ -97,6 +140,7 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
         sd_bus *bus = r->link ? link_bus(r->link) : NULL;
         int k;
 
+        forget_shares(r);
         if (!bus || link_is_congested(r->link, false))
                 return 0;
         k = metric_relay_say(r, bus, false);
@@ -143,7 +187,7 @@ static void trim_to_most(struct metric_relay *r) {
 
 void metric_relay_take(struct metric_relay *r, const struct executor_id *id, uint32_t local,
                        const void *points, size_t size) {
-        struct said *x = malloc(sizeof(*x) + size);
+        struct said *x = may_say(r, id, size) ? malloc(sizeof(*x) + size) : NULL;
         struct batch *b = x ? open_batch(r) : NULL;
 
         if (!b) {
@@ -192,6 +236,7 @@ void metric_relay_free(struct metric_relay *r) {
                 return;
         while (r->batches)
                 batch_free(r, r->batches);
+        forget_shares(r);
         sd_event_source_disable_unref(r->timer);
         sd_event_unref(r->event);
         free(r);

@@ -12,6 +12,17 @@ struct burst {
         uint32_t n;
 };
 
+/* Counts n more. False: it was max already. */
+static inline bool burst_admit_many(struct burst *b, uint64_t now, uint64_t interval, uint32_t max,
+                                    uint32_t n) {
+        if (now >= usec_add(b->since, interval))
+                *b = (struct burst){ .since = now };
+        if (b->n >= max)
+                return false;
+        b->n += n;
+        return true;
+}
+
 /* Counts one more. False: there were max of them already. */
 static inline bool burst_admit(struct burst *b, uint64_t now, uint64_t interval, uint32_t max) {
         if (now >= usec_add(b->since, interval))

@@ -62,6 +62,21 @@ static const struct json_member trial[] = {
 const struct json_shape json_trial_row = { "search show: trial", "(uusuutddtsa{sv})", trial,
                                            ELEMENTSOF(trial) };
 
+/* ---- metrics ---- */
+
+static const struct json_member metric[] = {
+        { "role", "s" }, { "name", "s" }, { "series", "u" }, { "reports", "t" }, { "step", "t" },
+        { "at", "t" },   { "last", "d" }, { "min", "d" },    { "max", "d" },
+};
+const struct json_shape json_metric = { "metrics", "a{sv}", metric, ELEMENTSOF(metric) };
+
+static const struct json_member metric_series[] = {
+        { "role", "s" },     { "index", "u" }, { "local", "u" }, { "step", "at" }, { "at", "at" },
+        { "reports", "au" }, { "last", "ad" }, { "min", "ad" },  { "max", "ad" },  { "mean", "ad" },
+};
+const struct json_shape json_metric_series = { "metrics: series", "a{sv}", metric_series,
+                                               ELEMENTSOF(metric_series) };
+
 /* ---- savepoints ---- */
 
 static const struct json_member savepoint[] = {

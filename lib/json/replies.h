@@ -38,7 +38,8 @@ extern const struct json_shape json_node;       /* Describe, of a node */
 extern const struct json_shape json_token;      /* ListTokens, a row */
 
 /* lists.c */
-extern const struct json_shape json_trial_row; /* ListTrials, a row */
-extern const struct json_shape json_task;      /* ListTasks, a row */
-extern const struct json_shape json_savepoint; /* ListSavepoints, a row */
-extern const struct json_shape json_usage;     /* Usage, a row */
+extern const struct json_shape json_trial_row;                  /* ListTrials, a row */
+extern const struct json_shape json_metric, json_metric_series; /* ListMetrics, ReadMetrics */
+extern const struct json_shape json_task;                       /* ListTasks, a row */
+extern const struct json_shape json_savepoint;                  /* ListSavepoints, a row */
+extern const struct json_shape json_usage;                      /* Usage, a row */

@@ -29,6 +29,14 @@ struct series {
         struct metric_point point;
 };
 
+/* What was said last, for an agent that ended before it has passed it on: the next one is told again. Points
+ * that masterd has already change nothing. */
+#define SAID_AGAIN 4u
+struct said {
+        size_t size;
+        uint8_t packet[sizeof(struct feed_metrics) + METRICS_BYTES_MAX];
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
         bool begun, nowhere; /* nowhere: not in an executor */
@@ -42,6 +50,8 @@ static struct {
         uint16_t slots[SLOTS]; /* index + 1 */
         char path[108];
         uint32_t local;
+        struct said said[SAID_AGAIN]; /* a ring, the thread's alone */
+        uint32_t n_said;
 } state;
 
 /* ---- with the lock held ---- */
@@ -81,12 +91,10 @@ static void add_point(struct series *s, uint64_t step, uint64_t now, double valu
         s->known = true;
 }
 
-static size_t pack_points(uint8_t *to, struct feed_metrics *head) {
-        uint8_t *at = to;
+static size_t pack_points(uint8_t *to) {
+        const struct feed_metrics head = { .local = state.local };
+        uint8_t *at = mempcpy(to, &head, sizeof(head));
 
-        *head = (struct feed_metrics){ .local = state.local };
-        memcpy(at, head, sizeof(*head));
-        at += sizeof(*head);
         for (uint32_t i = 0; i < state.n; i++)
                 if (state.series[i].known)
                         at = metric_put(at, state.series[i].name, &state.series[i].point);
@@ -113,14 +121,25 @@ static uint64_t now_monotonic(void) {
         return clock_usec(CLOCK_MONOTONIC);
 }
 
+/* The oldest of them is where the next is packed. */
+static int say_again(int fd) {
+        int r = 0;
+
+        for (uint32_t i = 1; i < SAID_AGAIN && r >= 0; i++) {
+                const struct said *s = state.said + (state.n_said + i) % SAID_AGAIN;
+
+                if (s->size > 0)
+                        r = agent_say(fd, FEED_METRICS, s->packet, s->size, MSG_DONTWAIT);
+        }
+        return r;
+}
+
 /* One round: dials where that has to be, and says what is known. The lock is held, and let go meanwhile where
  * something may block; what is said in that time is there afterwards. */
 static int say_points(int *fd) {
-        uint8_t packet[sizeof(struct feed_metrics) + METRICS_BYTES_MAX];
+        struct said *now = state.said + state.n_said % SAID_AGAIN;
         char why[AGENT_WHY_MAX];
-        struct feed_metrics head;
-        size_t size;
-        int r;
+        int r = 0;
 
         if (*fd < 0) {
                 pthread_mutex_unlock(&lock);
@@ -129,12 +148,14 @@ static int say_points(int *fd) {
                 if (r < 0)
                         return r;
                 *fd = r;
+                r = say_again(r);
         }
-        size = pack_points(packet, &head);
-        r = agent_say(*fd, FEED_METRICS, packet, size, MSG_DONTWAIT);
-        if (r >= 0)
+        now->size = pack_points(now->packet);
+        r = r < 0 ? r : agent_say(*fd, FEED_METRICS, now->packet, now->size, MSG_DONTWAIT);
+        if (r >= 0) {
+                state.n_said++;
                 forget_points();
-        else if (r != -EAGAIN) {
+        } else if (r != -EAGAIN) {
                 (void)close(*fd);
                 *fd = -EBADF;
         }
@@ -177,8 +198,15 @@ static void say_last_word(void) {
         (void)primus_report_flush(LAST_WORD_USEC);
 }
 
+/* Of what starts several processes in an executor. LOCAL_RANK alone may be that of the executor on its host.
+ */
+static const char *local_rank(void) {
+        return getenv("TORCHELASTIC_RUN_ID") ? getenv("LOCAL_RANK")
+                                             : getenv("OMPI_COMM_WORLD_LOCAL_RANK") ?: getenv("MPI_LOCALRANKID");
+}
+
 static int begin(void) {
-        const char *local = getenv("LOCAL_RANK");
+        const char *local = local_rank();
         pthread_condattr_t clock;
         pthread_t thread;
 

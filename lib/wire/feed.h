@@ -105,7 +105,7 @@ struct feed_result {
         uint32_t reserved;
 };
 struct feed_metrics {
-        uint32_t local; /* which of the executor's processes: LOCAL_RANK, else 0 */
+        uint32_t local; /* which of the executor's processes, as torchrun numbers them; else 0 */
         uint32_t reserved;
 };
 struct feed_taken {

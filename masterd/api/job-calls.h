@@ -29,6 +29,9 @@ int api_append_verdicts(sd_bus_message *reply, const struct manager *m, const st
 bool api_is_silent(const struct manager *m, const struct executor *e);
 /* telemetry-calls.c */
 int api_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* metric-calls.c */
+int api_list_metrics(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_read_metrics(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-log.c */
 int api_read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-data.c */

@@ -257,6 +257,8 @@ static int delete_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
 LOOK(on_get_status, api_get_status)
 LOOK(on_list_executors, api_list_executors)
 LOOK(on_telemetry, api_telemetry)
+LOOK(on_list_metrics, api_list_metrics)
+LOOK(on_read_metrics, api_read_metrics)
 LOOK(on_list_events, list_events)
 LOOK(on_list_tasks, api_list_tasks)
 LOOK(on_list_trials, api_list_trials)
@@ -342,6 +344,11 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Telemetry", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a{sv}", telemetry),
                                 on_telemetry, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListMetrics", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", metrics),
+                                on_list_metrics, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ReadMetrics", SD_BUS_ARGS("s", name, "a{sv}", options),
+                                SD_BUS_RESULT("aa{sv}", series, "u", total), on_read_metrics,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListEvents", SD_BUS_ARGS("t", after), SD_BUS_RESULT("a(ttssus)", events),
                                 on_list_events, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS(

@@ -30,6 +30,7 @@
 #include "masterd/relay/sessions.h"
 #include "masterd/watch/pressure.h"
 #include "masterd/watch/telemetry.h"
+#include "masterd/watch/training.h"
 
 static int refuse(struct link *l, sd_bus_message *m, const char *name, const char *why) {
         link_noticed(l);
@@ -307,6 +308,21 @@ static int on_telemetry(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         return 1;
 }
 
+/* Also ahead of Register, which may say that the executors have ended. */
+static int on_metrics(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        int r;
+
+        if (!node_of(l) || l->bulk)
+                return 1;
+        r = training_received(l->manager, l->node, m);
+        if (r < 0)
+                unusable(l, r, "message of metrics");
+        if (r != 0)
+                link_hold(l, LINK_NOTICED_USEC);
+        return 1;
+}
+
 static int on_feed_open(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct executor_id id;
@@ -463,6 +479,8 @@ const sd_bus_vtable api_link_vtable[] = {
         SD_BUS_METHOD("Pressure", "(ayusuu)sta{sv}", "", on_pressure,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Telemetry", "ta((ayusuu)at)a{sv}", "", on_telemetry,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Metrics", "ta((ayusuu)uay)a{sv}", "", on_metrics,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("FeedOpen", "(ayusuu)ua{sv}", "", on_feed_open,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),

@@ -402,9 +402,7 @@ static int list_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd
         r = options_read(call, "ListTelemetry", "filter", list_wishes, &w, error);
         if (r < 0)
                 return r;
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+        r = reply_dicts_new(call, &reply);
         HASH_ITER (hh, m->jobs.by_number, j, next) {
                 if (r < 0 || job_state_ended(j->state) || j->element.array > 0 ||
                     (w.by_uid && w.uid != j->owner))

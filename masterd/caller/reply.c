@@ -27,6 +27,20 @@ int reply_list_new(sd_bus_message *call, const char *row, sd_bus_message **ret) 
         return 0;
 }
 
+int reply_dicts_new(sd_bus_message *call, sd_bus_message **ret) {
+        sd_bus_message *reply = NULL;
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r;
+        }
+        *ret = reply;
+        return 0;
+}
+
 int reply_list_send(sd_bus_message *reply, int r) {
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);

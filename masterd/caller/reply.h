@@ -19,6 +19,9 @@ int reply_failed(sd_bus_message *call, int r, const sd_bus_error *error);
 /* Begins the answer to a call: an array of structs with these contents ("ttssus"). */
 int reply_list_new(sd_bus_message *call, const char *row, sd_bus_message **ret);
 
+/* The same of an array of a{sv}. */
+int reply_dicts_new(sd_bus_message *call, sd_bus_message **ret);
+
 /* Ends and sends it, unless r says that it failed. Takes over reply. Returns r, or why it could not be sent.
  */
 int reply_list_send(sd_bus_message *reply, int r);

@@ -28,6 +28,7 @@ struct conf {
         uint32_t jobs_max;         /* active ones at a time */
         uint32_t jobs_per_user_max;
         uint64_t bytes_per_user_max;    /* of memory, that active jobs of a user take */
+        uint64_t metrics_max;           /* bytes of memory for what trainers say of their training */
         uint32_t min_uid;               /* of who may submit, but for root; 0: anybody's */
         uint64_t keep_usec;             /* how long ended jobs stay in the store */
         uint32_t keep_jobs;             /* so many of the newest stay in any case */

@@ -27,6 +27,7 @@ struct audience;
 struct job_data;
 struct job_health;
 struct job_peers;
+struct metrics;
 struct series;
 struct usage;
 
@@ -141,6 +142,7 @@ struct job {
         uint8_t kill_status; /* what it exits with when it is KILLED, as a kill asked for; 0: 3 */
         sd_event_source *grace_timer;
 
+        struct metrics *metrics;   /* masterd/watch/training.h; NULL: its trainers have said nothing */
         struct job_health *health; /* masterd/watch/healing.h; NULL: nothing was seen of it yet */
 
         struct job *ended_next, *ended_prev; /* finished jobs kept in memory, oldest first */

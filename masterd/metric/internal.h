@@ -8,6 +8,7 @@
 
 struct metrics {
         struct metric_budget *budget;
+        void *owner;
         size_t bytes;
         struct metric_source *sources, **sorted; /* sorted: NULL, until it is asked for */
         char *names[METRIC_JOB_NAMES_MAX];

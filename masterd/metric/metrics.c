@@ -199,6 +199,7 @@ int metrics_source(struct metrics *m, const char *role, uint32_t index, uint32_t
                 discharge(m, heap_of(sizeof(*s)));
                 return -ENOMEM;
         }
+        s->metrics = m;
         s->key = key;
         s->role = word;
         HASH_ADD(hh, m->sources, key, sizeof(key), s);
@@ -284,12 +285,13 @@ size_t metric_series_read(const struct metric_series *s, size_t max, struct metr
 
 /* ---- the whole ---- */
 
-int metrics_new(struct metric_budget *budget, struct metrics **ret) {
+int metrics_new(struct metric_budget *budget, void *owner, struct metrics **ret) {
         struct metrics *m = calloc(1, sizeof(*m));
 
         if (!m)
                 return -ENOMEM;
         m->budget = budget;
+        m->owner = owner;
         m->cap = METRIC_CAP_MAX;
         if (!charge(m, heap_of(sizeof(*m)))) {
                 free(m);
@@ -318,6 +320,10 @@ void metrics_free(struct metrics *m) {
         free(m->sorted);
         discharge(m, m->bytes);
         free(m);
+}
+
+void *metrics_owner(const struct metrics *m) {
+        return m->owner;
 }
 
 size_t metrics_bytes(const struct metrics *m) {

@@ -33,12 +33,15 @@ struct metric_series {
         uint8_t name; /* of the job's names */
 };
 
-/* A process of an executor: role (of the job's names of roles), index and LOCAL_RANK. */
+/* A process of an executor: role (of the job's names of roles), index and local rank. */
 struct metric_key {
         uint32_t role, index, local;
 };
 
+struct metrics;
+
 struct metric_source {
+        struct metrics *metrics;
         struct metric_key key;
         const char *role; /* of the job's roles */
         struct metric_series *series;
@@ -50,10 +53,9 @@ struct metric_source {
         UT_hash_handle hh;
 };
 
-struct metrics;
-
-/* budget: borrowed, stays. -ENOMEM. */
-int metrics_new(struct metric_budget *budget, struct metrics **ret);
+/* budget: borrowed, stays; owner: what metrics_owner() gives back. -ENOMEM, -ENOBUFS. */
+int metrics_new(struct metric_budget *budget, void *owner, struct metrics **ret);
+void *metrics_owner(const struct metrics *m);
 void metrics_free(struct metrics *m);
 size_t metrics_bytes(const struct metrics *m); /* of memory */
 size_t metrics_n_sources(const struct metrics *m);
@@ -68,7 +70,7 @@ int metrics_source(struct metrics *m, const char *role, uint32_t index, uint32_t
 int metrics_add(struct metrics *m, struct metric_source *s, uint32_t attempt, const char *name,
                 const struct metric_point *p);
 
-/* All processes, by role, index and LOCAL_RANK. Sorted when asked: valid until one is made. */
+/* All processes, by role, index and local rank. Sorted when asked: valid until one is made. */
 int metrics_sorted(struct metrics *m, struct metric_source *const **ret, size_t *ret_n);
 const char *metrics_name(const struct metrics *m, uint8_t name);
 /* NULL: there is none. */

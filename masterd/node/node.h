@@ -60,12 +60,19 @@ struct node_seen {
 };
 
 /* How much of its is taken within a time. */
+/* Of what it has sent of trainers' metrics it waits to hear that this number is on disk; boot: since then, 0:
+ * for nothing (masterd/watch/training.c). */
+struct node_metrics {
+        uint64_t seq, boot;
+};
+
 struct node_bursts {
         struct burst came;  /* with a main connection */
         struct burst lines; /* of the log that it had written */
         struct burst kills; /* of its executors' processes that the kernel ended, as events of their jobs */
         struct burst conditions; /* told to its jobs */
         struct burst samples;    /* of telemetry, within a second */
+        struct burst metrics;    /* bytes, of masterd/watch/training.c */
 };
 
 /* Users whom it refuses (masterd/queue/serving.h). */
@@ -104,6 +111,7 @@ struct node {
         struct gpu_off *gpus_off;          /* out of use, see masterd/fleet/gpus-off.h */
         struct node_condition *conditions; /* masterd/node/condition.h; worst first */
         struct node_bursts bursts;
+        struct node_metrics metrics;
         struct node_refuses refuses;
         bool left_told;     /* that it is drained was said */
         uint32_t drop_told; /* number of the job whose end this node was told of last */

@@ -25,6 +25,7 @@ enum item_kind {
         ITEM_QUERY_EXECUTORS,
         ITEM_QUERY_EVENTS,
         ITEM_QUERY_SERIES,
+        ITEM_QUERY_METRICS,
         ITEM_QUERY_TRIALS,
         ITEM_QUERY_NODE_EVENTS,
         ITEM_QUERY_ELEMENTS,
@@ -53,6 +54,7 @@ struct query {
                 store_executors_t executors;
                 store_events_t events;
                 store_series_t series;
+                store_metrics_t metrics;
                 store_trials_t trials;
                 store_node_events_t node_events;
                 store_elements_t elements;

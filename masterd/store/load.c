@@ -15,6 +15,7 @@ struct load {
                 store_load_element_t element;
                 store_load_usage_t usage;
                 store_load_trial_t trial;
+                store_load_metric_t metric;
                 store_load_node_t node;
                 store_load_node_event_t node_event;
                 store_load_hold_t hold;
@@ -92,6 +93,7 @@ DEFINE_ROW(executor)
 DEFINE_ROW(element)
 DEFINE_ROW(usage)
 DEFINE_ROW(trial)
+DEFINE_ROW(metric)
 DEFINE_ROW(node)
 DEFINE_ROW(node_event)
 DEFINE_ROW(hold)
@@ -158,6 +160,11 @@ int store_load_trials(struct store *s, store_load_trial_t callback, void *userda
                     "SELECT job, seq, time, kind, trial, step, metric, exit, verdict FROM trial" OF_ACTIVE
                     " ORDER BY job, seq",
                     &(struct load){ row_trial, { .trial = callback }, userdata });
+}
+
+int store_load_metrics(struct store *s, store_load_metric_t callback, void *userdata) {
+        return load(s, "SELECT job, role, idx, local, points FROM metric" OF_ACTIVE,
+                    &(struct load){ row_metric, { .metric = callback }, userdata });
 }
 
 int store_load_changes(struct store *s, store_load_change_t callback, void *userdata) {

@@ -216,6 +216,10 @@ const char *const store_steps[] = {
         "CREATE TABLE trial(job INTEGER NOT NULL, seq INTEGER NOT NULL, time INTEGER NOT NULL, kind INTEGER NOT NULL,"
         " trial INTEGER NOT NULL, step INTEGER NOT NULL, metric INTEGER NOT NULL, exit INTEGER NOT NULL,"
         " verdict INTEGER NOT NULL, PRIMARY KEY(job, seq)) STRICT, WITHOUT ROWID;",
+
+        /* 12: what trainers said of their training. */
+        "CREATE TABLE metric(job INTEGER NOT NULL, role TEXT NOT NULL, idx INTEGER NOT NULL, local INTEGER NOT NULL,"
+        " points BLOB NOT NULL, PRIMARY KEY(job, role, idx, local)) STRICT;",
         NULL,
 };
 

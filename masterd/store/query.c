@@ -28,6 +28,7 @@ static const size_t record_sizes[] = {
         [ITEM_QUERY_EXECUTORS] = sizeof(struct executor_record),
         [ITEM_QUERY_EVENTS] = sizeof(struct event_record),
         [ITEM_QUERY_SERIES] = sizeof(struct series_record),
+        [ITEM_QUERY_METRICS] = sizeof(struct metric_record),
         [ITEM_QUERY_TRIALS] = sizeof(struct trial_record),
         [ITEM_QUERY_NODE_EVENTS] = sizeof(struct node_event_record),
         [ITEM_QUERY_ELEMENTS] = sizeof(struct element_record),
@@ -44,6 +45,7 @@ static const struct field *const record_fields[] = {
         [ITEM_QUERY_EXECUTORS] = executor_fields,
         [ITEM_QUERY_EVENTS] = event_fields,
         [ITEM_QUERY_SERIES] = series_fields,
+        [ITEM_QUERY_METRICS] = metric_fields,
         [ITEM_QUERY_TRIALS] = trial_fields,
         [ITEM_QUERY_NODE_EVENTS] = node_event_fields,
         [ITEM_QUERY_ELEMENTS] = element_fields,
@@ -178,6 +180,9 @@ static void answer(struct item *i) {
                 break;
         case ITEM_QUERY_EVENTS:
                 q->callback.events(i->userdata, i->error, q->rows, q->n);
+                break;
+        case ITEM_QUERY_METRICS:
+                q->callback.metrics(i->userdata, i->error, q->rows, q->n);
                 break;
         case ITEM_QUERY_SERIES:
                 q->callback.series(i->userdata, i->error, q->rows, q->n);
@@ -446,6 +451,17 @@ int store_query_series(struct store *s, uint32_t job, store_series_t callback, v
                            .parameters = { job },
                            .n_parameters = 1,
                            .callback.series = callback,
+                   },
+                   userdata);
+}
+
+int store_query_metrics(struct store *s, uint32_t job, store_metrics_t callback, void *userdata) {
+        return ask(s, ITEM_QUERY_METRICS,
+                   &(struct query){
+                           .sql = "SELECT job, role, idx, local, points FROM metric WHERE job = ?1",
+                           .parameters = { job },
+                           .n_parameters = 1,
+                           .callback.metrics = callback,
                    },
                    userdata);
 }

@@ -322,6 +322,11 @@ const struct field trial_fields[] = {
         F(U8, trial_record, verdict),    {},
 };
 
+const struct field metric_fields[] = {
+        F(U32, metric_record, job),   F(TEXT, metric_record, role),    F(U32, metric_record, index),
+        F(U32, metric_record, local), F(BYTES, metric_record, points), {},
+};
+
 const struct field submit_key_fields[] = {
         F(U32, submit_key_record, user),     F(TEXT, submit_key_record, key),
         F(FIXED, submit_key_record, digest), F(U32, submit_key_record, job),
@@ -396,6 +401,7 @@ static const struct field prune_fields[] = {
 #define BODY_SIZE                                                                                            \
         "((SELECT length(config) + length(env) + length(warnings) FROM job_body WHERE number = job.number)"  \
         " + ifnull((SELECT sum(length(points)) FROM series WHERE job = job.number), 0)"                      \
+        " + ifnull((SELECT sum(length(points)) FROM metric WHERE job = job.number), 0)"                      \
         " + ifnull((SELECT 64 * max(seq) FROM trial WHERE job = job.number), 0))"
 #define DOOM_LARGE                                                                                           \
         "INSERT OR IGNORE INTO temp.doomed SELECT number FROM"                                               \
@@ -428,7 +434,7 @@ static const struct field prune_fields[] = {
                 "DELETE FROM change WHERE job IN " PRUNED, "DELETE FROM change_cut WHERE job IN " PRUNED,    \
                 "DELETE FROM job_avoid WHERE job IN " PRUNED, "DELETE FROM verdict WHERE job IN " PRUNED,    \
                 "DELETE FROM series WHERE job IN " PRUNED, "DELETE FROM trial WHERE job IN " PRUNED,         \
-                "DELETE FROM job WHERE number IN " PRUNED
+                "DELETE FROM metric WHERE job IN " PRUNED, "DELETE FROM job WHERE number IN " PRUNED
 
 const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_JOB] = { sizeof(struct job_record),
@@ -588,6 +594,10 @@ const struct op_definition op_definitions[_OP_MAX] = {
                            trial_fields,
                            { "INSERT OR REPLACE INTO trial(job, seq, time, kind, trial, step, metric, exit, verdict)"
                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)" } },
+        [OP_PUT_METRIC] = { sizeof(struct metric_record),
+                            metric_fields,
+                            { "INSERT OR REPLACE INTO metric(job, role, idx, local, points)"
+                              " VALUES (?1, ?2, ?3, ?4, ?5)" } },
         [OP_PUT_SUBMIT_KEY] = { sizeof(struct submit_key_record),
                                 submit_key_fields,
                                 { "INSERT OR REPLACE INTO submit_key(user, key, digest, job, at)"
@@ -640,7 +650,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               "DELETE FROM change_cut WHERE job = ?1", "DELETE FROM job_avoid WHERE job = ?1",
                               "DELETE FROM scope WHERE job = ?1", "DELETE FROM verdict WHERE job = ?1",
                               "DELETE FROM series WHERE job = ?1", "DELETE FROM trial WHERE job = ?1",
-                              "DELETE FROM job WHERE number = ?1" } },
+                              "DELETE FROM metric WHERE job = ?1", "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
                                 { "DELETE FROM secret WHERE job = ?1",

@@ -374,6 +374,10 @@ void store_put_series(struct store *s, const struct series_record *r) {
         put(s, OP_PUT_SERIES, r);
 }
 
+void store_put_metric(struct store *s, const struct metric_record *r) {
+        put(s, OP_PUT_METRIC, r);
+}
+
 void store_put_trial(struct store *s, const struct trial_record *r) {
         put(s, OP_PUT_TRIAL, r);
 }

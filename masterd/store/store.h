@@ -404,6 +404,14 @@ struct series_record {
         struct store_bytes points; /* masterd/job/kept-series.h */
 };
 
+/* What a process of an executor has said of its training, so far. */
+struct metric_record {
+        uint32_t job;
+        const char *role;
+        uint32_t index, local;
+        struct store_bytes points; /* masterd/metric/metrics.h */
+};
+
 /* What happened to a trial of a search, in order; masterd/job/trials.h says what the fields mean. */
 struct trial_record {
         uint32_t job;
@@ -472,6 +480,7 @@ typedef int (*store_load_job_t)(void *userdata, const struct job_record *r);
 typedef int (*store_load_executor_t)(void *userdata, const struct executor_record *r);
 typedef int (*store_load_element_t)(void *userdata, const struct element_record *r);
 typedef int (*store_load_usage_t)(void *userdata, const struct usage_record *r);
+typedef int (*store_load_metric_t)(void *userdata, const struct metric_record *r);
 typedef int (*store_load_trial_t)(void *userdata, const struct trial_record *r);
 typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
 typedef int (*store_load_hold_t)(void *userdata, const struct hold_record *r);
@@ -511,6 +520,7 @@ int store_load_elements(struct store *s, store_load_element_t callback, void *us
 int store_load_usage(struct store *s, store_load_usage_t callback, void *userdata);
 int store_load_trials(struct store *s, store_load_trial_t callback,
                       void *userdata); /* of active jobs, in order */
+int store_load_metrics(struct store *s, store_load_metric_t callback, void *userdata); /* of active jobs */
 /* Data of active jobs. Files come one at a time from the disk, so there may be any number; tasks that were
  * split off come behind the others of their job. */
 int store_load_data_files(struct store *s, store_load_data_file_t callback, void *userdata);
@@ -579,11 +589,12 @@ void store_put_scope(struct store *s, const struct scope_record *r);        /* k
 void store_put_blame(struct store *s, const struct blame_record *r);        /* key: node */
 void store_put_token(struct store *s, const struct token_record *r);        /* key: id */
 void store_put_share(struct store *s, const struct share_record *r);        /* key: pool, user */
-void store_put_submit_key(struct store *s, const struct submit_key_record *r);   /* key: user, key */
-void store_put_series(struct store *s, const struct series_record *r);           /* key: job, role */
-void store_put_trial(struct store *s, const struct trial_record *r);             /* key: job, seq */
-void store_put_revoked(struct store *s, const struct revoked_record *r);         /* key: serial */
-void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
+void store_put_submit_key(struct store *s, const struct submit_key_record *r); /* key: user, key */
+void store_put_series(struct store *s, const struct series_record *r);         /* key: job, role */
+void store_put_metric(struct store *s, const struct metric_record *r);   /* key: job, role, index, local */
+void store_put_trial(struct store *s, const struct trial_record *r);     /* key: job, seq */
+void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */
+void store_put_secret(struct store *s, const struct secret_record *r);   /* key: job, name */
 void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
 void store_put_data_source(struct store *s, const struct data_source_record *r); /* key: key, source */
 void store_put_data_block(struct store *s, const struct data_block_record *r);   /* key: job, block */
@@ -726,6 +737,10 @@ int store_query_node_events(struct store *s, const char *node, uint64_t after, s
 typedef void (*store_series_t)(void *userdata, int error, const struct series_record *series, size_t n);
 /* What is kept of a job's roles. */
 int store_query_series(struct store *s, uint32_t job, store_series_t callback, void *userdata);
+
+typedef void (*store_metrics_t)(void *userdata, int error, const struct metric_record *metrics, size_t n);
+/* What is kept of a job's training. */
+int store_query_metrics(struct store *s, uint32_t job, store_metrics_t callback, void *userdata);
 
 typedef void (*store_trials_t)(void *userdata, int error, const struct trial_record *trials, size_t n);
 /* All that happened to the trials of a search, in order. */

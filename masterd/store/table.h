@@ -82,6 +82,7 @@ enum op_kind {
         OP_PUT_SHARE,
         OP_PUT_SUBMIT_KEY,
         OP_PUT_SERIES,
+        OP_PUT_METRIC,
         OP_PUT_TRIAL,
         OP_PUT_CHANGE,
         OP_PUT_CUT,
@@ -117,7 +118,8 @@ extern const struct field job_fields[], kept_task_fields[], body_fields[], execu
         window_fields[], gpu_off_fields[], stuck_fields[], avoid_fields[], verdict_fields[], token_fields[],
         revoked_fields[], secret_fields[], data_file_fields[], data_source_fields[], data_block_fields[],
         data_task_fields[], data_state_fields[], savepoint_fields[], scope_fields[], blame_fields[],
-        share_fields[], submit_key_fields[], series_fields[], trial_fields[], change_fields[], cut_fields[];
+        share_fields[], submit_key_fields[], series_fields[], metric_fields[], trial_fields[],
+        change_fields[], cut_fields[];
 
 /* What columns of state hold (states.c). */
 extern const struct codec_field job_state_codec[], scope_state_codec[], blame_state_codec[];

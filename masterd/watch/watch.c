@@ -8,6 +8,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/watch/healing.h"
 #include "masterd/watch/telemetry.h"
+#include "masterd/watch/training.h"
 #include "masterd/watch/watch-parts.h"
 
 int watch_new(struct manager *m) {
@@ -15,6 +16,7 @@ int watch_new(struct manager *m) {
         if (!m->watch)
                 return -ENOMEM;
         m->watch->histories.max = TELEMETRY_HISTORY_MAX;
+        m->watch->metrics.max = m->conf.metrics_max;
         return 0;
 }
 
@@ -22,6 +24,7 @@ void watch_free(struct manager *m) {
         if (!m->watch)
                 return;
         healing_stop(m);
+        training_stop(m);
         free(m->watch);
         m->watch = NULL;
 }

@@ -31,7 +31,7 @@ static int setup(void **state) {
         struct metrics *m;
 
         budget = (struct metric_budget){ .max = UINT64_C(1) << 30 };
-        assert_int_equal(metrics_new(&budget, &m), 0);
+        assert_int_equal(metrics_new(&budget, NULL, &m), 0);
         *state = m;
         return 0;
 }
@@ -190,7 +190,7 @@ static void test_budgets(void **state) {
         char name[16];
 
         for (size_t i = 0; i < ELEMENTSOF(jobs); i++)
-                assert_int_equal(metrics_new(users + i / 3, jobs + i), 0);
+                assert_int_equal(metrics_new(users + i / 3, NULL, jobs + i), 0);
         for (size_t i = 0; i < 3; i++)
                 for (uint32_t rank = 0; rank < 1000; rank++)
                         if (metrics_source(jobs[i], "worker", rank, 0, &s) >= 0)
@@ -250,7 +250,7 @@ static void test_kept(void **state) {
                 (void)say(*state, s, 3, i * 7, 1000000 + i * 1000003 - i % 3,
                           i % 50 == 7 ? NAN : 1.0 / (double)(i + 1));
         assert_int_equal(metric_source_write(*state, s, &bytes, &size), 0);
-        assert_int_equal(metrics_new(&budget, &other), 0);
+        assert_int_equal(metrics_new(&budget, NULL, &other), 0);
         t = source(other, 0);
         assert_int_equal(metric_source_read(other, t, bytes, size), 0);
         for (uint64_t i = 5000; i < 6000; i++) {
@@ -263,7 +263,7 @@ static void test_kept(void **state) {
         metrics_free(other);
         for (size_t cut = 0; cut < size; cut += cut < 200 ? 1 : 97) { /* and no byte of it is believed */
                 uint8_t *part = copy_of(bytes, cut);
-                assert_int_equal(metrics_new(&budget, &other), 0);
+                assert_int_equal(metrics_new(&budget, NULL, &other), 0);
                 t = source(other, 0);
                 assert_true(metric_source_read(other, t, part, cut) == (cut == 1 ? 0 : -EBADMSG));
                 metrics_free(other);
@@ -274,7 +274,7 @@ static void test_kept(void **state) {
                 uint8_t *part = copy_of(bytes, size);
                 for (unsigned k = 0; k < 3; k++)
                         part[(size_t)random() % (k == 0 ? 40 : size)] = (uint8_t)random();
-                assert_int_equal(metrics_new(&budget, &other), 0);
+                assert_int_equal(metrics_new(&budget, NULL, &other), 0);
                 t = source(other, 0);
                 (void)metric_source_read(other, t, part, size);
                 metrics_free(other);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Invariant: a process of which something was said that is not in the store is on the list of the dirty,
+ * which is in the order of since when; so what came before the oldest of them is written. */
+#include "masterd/watch/training.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/try.h"
+#include "lib/wire/messages.h"
+#include "masterd/core/manager.h"
+#include "masterd/link/link.h"
+#include "masterd/watch/watch-parts.h"
+
+#define WRITE_USEC (30 * USEC_PER_SEC)  /* so long it is gathered, */
+#define ROUND_USEC USEC_PER_SEC         /* and looked for what is due, */
+#define ROUND_BYTES (UINT64_C(4) << 20) /* of which so much is written at once */
+#define NODE_BYTES_MAX (16u << 20)      /* of a node within */
+#define NODE_BYTES_USEC (10 * USEC_PER_SEC)
+
+struct metric_user {
+        uint32_t uid;
+        struct metric_budget budget;
+        UT_hash_handle hh;
+};
+
+/* ---- budgets ---- */
+
+/* One user has at most half of it. */
+static struct metric_user *user_of(struct manager *m, uint32_t uid) {
+        struct metric_user *u;
+
+        HASH_FIND(hh, m->watch->metric_users, &uid, sizeof(uid), u);
+        if (u)
+                return u;
+        u = calloc(1, sizeof(*u));
+        if (!u)
+                return NULL;
+        u->uid = uid;
+        u->budget = (struct metric_budget){ .above = &m->watch->metrics, .max = m->watch->metrics.max / 2 };
+        HASH_ADD(hh, m->watch->metric_users, uid, sizeof(uid), u);
+        return u;
+}
+
+static int metrics_of(struct manager *m, struct job *j, struct metrics **ret) {
+        struct metric_user *u = j->metrics ? NULL : user_of(m, j->owner);
+
+        if (!j->metrics && !u)
+                return -ENOMEM;
+        if (!j->metrics)
+                TRY(metrics_new(&u->budget, j, &j->metrics));
+        *ret = j->metrics;
+        return 0;
+}
+
+struct metrics *training_of(const struct job *j) {
+        return j->metrics;
+}
+
+/* ---- writing ---- */
+
+static size_t write_source(struct manager *m, struct metric_source *s) {
+        const struct job *j = metrics_owner(s->metrics);
+        _cleanup_free_ uint8_t *points = NULL;
+        size_t size;
+        int r = metric_source_write(s->metrics, s, &points, &size);
+
+        if (r < 0) {
+                log_oom(); /* it stays dirty; the next round */
+                return 0;
+        }
+        DL_DELETE(m->watch->metrics_dirty, s);
+        s->dirty_boot = 0;
+        store_put_metric(m->store, &(struct metric_record){ .job = j->number,
+                                                            .role = s->role,
+                                                            .index = s->key.index,
+                                                            .local = s->key.local,
+                                                            .points = { points, size } });
+        manager_touch(m);
+        return size;
+}
+
+void training_write_all(struct manager *m) {
+        struct metric_source *s, *next;
+
+        DL_FOREACH_SAFE (m->watch->metrics_dirty, s, next)
+                (void)write_source(m, s);
+}
+
+static void say_kept(const struct node *node, uint64_t seq) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        sd_bus *bus = link_bus(node);
+
+        if (bus &&
+            sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "MetricsKept") >=
+                    0 &&
+            sd_bus_message_set_expect_reply(message, false) >= 0 &&
+            sd_bus_message_append(message, "ta{sv}", seq, 0) >= 0)
+                (void)sd_bus_send(bus, message, NULL);
+}
+
+struct written {
+        uint64_t before_boot; /* what came before that is on disk */
+};
+
+static void on_written(struct manager *m, void *data) {
+        struct written *w = data;
+        struct node *node, *next;
+
+        HASH_ITER (hh, m->nodes.by_name, node, next) {
+                if (node->metrics.boot == 0 || node->metrics.boot >= w->before_boot)
+                        continue;
+                say_kept(node, node->metrics.seq);
+                node->metrics.boot = 0;
+                m->watch->metrics_unsaid--;
+        }
+        free(w);
+}
+
+static void arm_round(struct manager *m);
+
+static int on_round(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct manager *m = userdata;
+        uint64_t now = now_boot();
+        struct metric_source *s, *next;
+        struct written *w;
+        size_t bytes = 0;
+
+        DL_FOREACH_SAFE (m->watch->metrics_dirty, s, next) {
+                bool due =
+                        s->dirty_boot <= m->watch->metrics_due || now >= usec_add(s->dirty_boot, WRITE_USEC);
+
+                if (!due || bytes >= ROUND_BYTES)
+                        break;
+                bytes += write_source(m, s);
+        }
+        w = malloc(sizeof(*w));
+        if (w) {
+                s = m->watch->metrics_dirty;
+                *w = (struct written){ s ? s->dirty_boot : now };
+                if (m->watch->metrics_unsaid > 0 && manager_effect(m, on_written, w) >= 0)
+                        manager_touch(m);
+                else if (m->watch->metrics_unsaid == 0)
+                        free(w);
+        }
+        arm_round(m);
+        return 0;
+}
+
+static void arm_round(struct manager *m) {
+        struct watch *w = m->watch;
+        int r = 0;
+
+        if (!w->metrics_dirty && w->metrics_unsaid == 0)
+                return;
+        if (!w->metrics_timer)
+                r = sd_event_add_time_relative(m->event, &w->metrics_timer, CLOCK_BOOTTIME, ROUND_USEC,
+                                               USEC_PER_SEC, on_round, m);
+        else {
+                int enabled = SD_EVENT_OFF;
+
+                (void)sd_event_source_get_enabled(w->metrics_timer, &enabled);
+                if (enabled == SD_EVENT_OFF)
+                        r = sd_event_source_set_time_relative(w->metrics_timer, ROUND_USEC);
+                if (enabled == SD_EVENT_OFF && r >= 0)
+                        r = sd_event_source_set_enabled(w->metrics_timer, SD_EVENT_ONESHOT);
+        }
+        if (r < 0)
+                (void)sd_event_exit(m->event, log_error_errno(r, "Cannot set a timer"));
+}
+
+void training_registered(struct manager *m, const struct node *node) {
+        if (node->metrics.boot > 0)
+                m->watch->metrics_due = now_boot();
+}
+
+/* ---- taking ---- */
+
+static int take_points(struct manager *m, struct executor *e, uint32_t local, uint32_t attempt,
+                       const uint8_t *at, size_t size, uint64_t now) {
+        char name[METRIC_NAME_MAX + 1];
+        const uint8_t *end = at + size;
+        struct metric_source *s;
+        struct metric_point p;
+        struct metrics *metrics;
+        bool news = false;
+        int r;
+
+        TRY(metrics_of(m, e->job, &metrics));
+        TRY(metrics_source(metrics, executor_role(e)->name, e->index, local, &s));
+        while ((r = metric_get(&at, end, name, &p)) > 0) {
+                int k = metrics_add(metrics, s, attempt, name, &p);
+
+                if (k == -ENOMEM)
+                        return k;
+                news = news || k > 0;
+        }
+        if (news && s->dirty_boot == 0) {
+                s->dirty_boot = now;
+                DL_APPEND(m->watch->metrics_dirty, s);
+        }
+        return r;
+}
+
+static int take_said(struct manager *m, struct node *node, sd_bus_message *message, uint64_t now,
+                     uint32_t *bytes) {
+        struct executor_id id;
+        struct executor *e;
+        const void *points;
+        uint32_t local;
+        size_t size;
+        int r = sd_bus_message_enter_container(message, 'r', LINK_ID_SIGNATURE "uay");
+
+        if (r <= 0)
+                return r;
+        r = executor_id_read(message, &id);
+        if (r > 0)
+                r = sd_bus_message_read_basic(message, 'u', &local);
+        if (r > 0)
+                r = sd_bus_message_read_array(message, 'y', &points, &size);
+        if (r < 0 || size > METRICS_BYTES_MAX || local > UINT16_MAX)
+                return r < 0 ? r : -EBADMSG;
+        TRY(sd_bus_message_exit_container(message));
+        *bytes = (uint32_t)size;
+        e = manager_attempt(m, &id);
+        if (!e || e->node != node || e->leaver.leaves || job_state_ended(e->job->state))
+                return 1;
+        r = take_points(m, e, local, id.attempt, points, size, now);
+        /* What is no point was a trainer's word, which the agent does not look into: it costs no other
+         * trainer his. */
+        return r == -ENOMEM ? r : 1;
+}
+
+int training_received(struct manager *m, struct node *node, sd_bus_message *message) {
+        uint64_t seq, now = now_boot();
+        uint32_t bytes = 0;
+        int r = sd_bus_message_read_basic(message, 't', &seq);
+
+        if (r > 0)
+                r = sd_bus_message_enter_container(message, 'a', "(" LINK_ID_SIGNATURE "uay)");
+        while (r >= 0 && (r = take_said(m, node, message, now, &bytes)) > 0)
+                if (!burst_admit_many(&node->bursts.metrics, now, NODE_BYTES_USEC, NODE_BYTES_MAX, bytes))
+                        return 1;
+        if (r < 0)
+                return r;
+        if (node->metrics.boot == 0) {
+                node->metrics = (struct node_metrics){ seq, now };
+                m->watch->metrics_unsaid++;
+        }
+        arm_round(m);
+        return 0;
+}
+
+/* ---- jobs ---- */
+
+static int load_one(void *userdata, const struct metric_record *r) {
+        struct manager *m = userdata;
+        struct job *j = manager_job(m, r->job);
+        struct metric_source *s;
+        struct metrics *metrics;
+        int k;
+
+        if (!j)
+                return 0;
+        k = metrics_of(m, j, &metrics);
+        k = k < 0 ? k : metrics_source(metrics, r->role, r->index, r->local, &s);
+        k = k < 0 ? k : metric_source_read(metrics, s, r->points.data, r->points.size);
+        if (k < 0 && k != -ENOMEM)
+                log_full(LOG_WARNING, k, &(struct log_fields){ .job = j->number },
+                         "Metrics of job %u, %s[%u] are not as they were written", j->number, r->role,
+                         r->index);
+        return k == -ENOMEM ? k : 0;
+}
+
+int training_load(struct manager *m) {
+        return store_load_metrics(m->store, load_one, m);
+}
+
+static void drop(struct manager *m, struct job *j, bool write) {
+        struct metric_source *const *list;
+        struct metric_user *u;
+        size_t n = 0;
+
+        if (!j->metrics)
+                return;
+        (void)metrics_sorted(j->metrics, &list, &n);
+        for (size_t i = 0; i < n; i++) {
+                if (list[i]->dirty_boot == 0)
+                        continue;
+                if (write)
+                        (void)write_source(m, list[i]);
+                if (list[i]->dirty_boot > 0)
+                        DL_DELETE(m->watch->metrics_dirty, list[i]);
+        }
+        metrics_free(j->metrics);
+        j->metrics = NULL;
+        u = user_of(m, j->owner);
+        if (!u || u->budget.bytes > 0)
+                return;
+        HASH_DEL(m->watch->metric_users, u);
+        free(u);
+}
+
+void training_job_ended(struct manager *m, struct job *j) {
+        drop(m, j, true);
+}
+
+void training_job_freed(struct job *j) {
+        drop(j->manager, j, false);
+}
+
+void training_stop(struct manager *m) {
+        sd_event_source_disable_unref(m->watch->metrics_timer);
+}
