@@ -23,10 +23,17 @@
 #define LAST_WORD_USEC (2 * USEC_PER_SEC) /* at the end of the program */
 #define SLOTS (4 * METRIC_NAMES_MAX)      /* of the hash table, a power of two */
 
+/* At first every report is a point of its own, as far as a packet goes, so that a short job has a curve as
+ * well; of a series that is longer already, what comes between two packets is one. */
+#define POINTS_MAX 16u
+#define DETAILED 256u
+
 struct series {
         char name[METRIC_NAME_MAX + 1];
-        bool known; /* there is a point that was not said yet */
-        struct metric_point point;
+        struct metric_point points[POINTS_MAX]; /* that were not said yet */
+        uint32_t n;
+        uint32_t width, filled; /* so many reports are one point, but so many the last of them */
+        uint32_t said;          /* points */
 };
 
 /* What was said last, for an agent that ended before it has passed it on: the next one is told again. Points
@@ -83,27 +90,66 @@ static int find_series(const char *name, struct series **ret) {
         return 0;
 }
 
+/* All names together fit one packet. */
+static uint32_t points_of(const struct series *s) {
+        uint32_t fit = METRICS_BYTES_MAX / METRIC_POINT_BYTES_MAX / state.n;
+
+        return s->said >= DETAILED ? 1 : MAX(MIN(fit, POINTS_MAX), 1u);
+}
+
+static void join_neighbours(struct series *s) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < s->n; i += 2)
+                s->points[n++] = i + 1 < s->n ? metric_join(s->points + i, s->points + i + 1) : s->points[i];
+        s->filled += s->n % 2 == 0 ? s->width : 0;
+        s->width *= 2;
+        state.n_known -= s->n - n;
+        s->n = n;
+        if (s->n >= points_of(s)) { /* the last one takes all that comes */
+                s->width = UINT32_MAX;
+                s->filled = 1;
+        }
+}
+
 static void add_point(struct series *s, uint64_t step, uint64_t now, double value) {
         struct metric_point p = metric_single(step, now, value);
 
-        s->point = s->known ? metric_join(&s->point, &p) : p;
-        state.n_known += !s->known;
-        s->known = true;
+        if (s->n == 0)
+                s->width = 1;
+        else if (s->filled < s->width) {
+                s->points[s->n - 1] = metric_join(s->points + s->n - 1, &p);
+                s->filled++;
+                return;
+        }
+        if (s->n >= points_of(s)) {
+                join_neighbours(s);
+                add_point(s, step, now, value);
+                return;
+        }
+        s->points[s->n++] = p;
+        s->filled = 1;
+        state.n_known++;
 }
 
 static size_t pack_points(uint8_t *to) {
         const struct feed_metrics head = { .local = state.local };
         uint8_t *at = mempcpy(to, &head, sizeof(head));
 
-        for (uint32_t i = 0; i < state.n; i++)
-                if (state.series[i].known)
-                        at = metric_put(at, state.series[i].name, &state.series[i].point);
+        for (uint32_t i = 0; i < state.n; i++) {
+                while (state.series[i].n > points_of(state.series + i)) /* names have come meanwhile */
+                        join_neighbours(state.series + i);
+                for (uint32_t k = 0; k < state.series[i].n; k++)
+                        at = metric_put(at, state.series[i].name, state.series[i].points + k);
+        }
         return (size_t)(at - to);
 }
 
 static void forget_points(void) {
-        for (uint32_t i = 0; i < state.n; i++)
-                state.series[i].known = false;
+        for (struct series *s = state.series; s < state.series + state.n; s++) {
+                s->said = MIN(s->said + s->n, DETAILED);
+                s->n = 0;
+        }
         state.n_known = 0;
 }
 

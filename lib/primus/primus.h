@@ -190,13 +190,13 @@ void primus_progress(uint64_t step);
 
 /* What a trainer says of its training: values of so many names (letters, digits and _ - . / : of ASCII, at
  * most 64 bytes) behind that step. Any executor's process may, at any time and from any thread; `primusctl
- * metrics` and the page show them. Never waits: a thread sends about once a second, and what comes within one
- * of those is one point of each name, with its count, last, lowest, highest and mean. Where host or master
- * are away for long, points become coarser; at the most those of the last second are lost. A step lower than
- * the one before begins again from there: what was beyond it is forgotten. Of several processes of an
- * executor, as torchrun and mpirun start them, each has its own. Outside of Primus it does nothing. -EINVAL:
- * that is no name; -ENOSPC: more than 128 names; -ECHILD: in a forked child, which has to be another program.
- * The other values are taken all the same. */
+ * metrics` and the page show them. Never waits: a thread sends about once a second. Of a name that has been
+ * reported often, what comes within one of those is one point, with its count, last, lowest, highest and
+ * mean. Where host or master are away for long, points become coarser; at the most those of the last second
+ * are lost. A step lower than the one before begins again from there: what was beyond it is forgotten. Of
+ * several processes of an executor, as torchrun and mpirun start them, each has its own. Outside of Primus it
+ * does nothing. -EINVAL: that is no name; -ENOSPC: more than 128 names; -ECHILD: in a forked child, which has
+ * to be another program. The other values are taken all the same. */
 int primus_report(uint64_t step, const char *const names[], const double values[], size_t n);
 /* Waits until primus-agentd has them all: -ETIMEDOUT. At the end of the program that is done for up to 2 s.
  */

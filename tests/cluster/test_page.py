@@ -359,11 +359,54 @@ def test_trials_of_a_search(cluster, browse):
     b.wait(f"The best is trial {found['best']}: loss")
     b.wait("Rung 2, at 9")
     b.wait("What the parameters did")
-    assert b.run("return [...document.querySelectorAll('.chart figcaption')].map(e => e.textContent)") == ["lr (by orders)", "net.kind"]
-    assert b.run("return document.querySelectorAll('.chart:first-child circle').length") == 12 and b.run("return document.querySelectorAll('.chart circle.best').length") == 2
+    b.wait("How they went")
+    assert b.run("return [...document.querySelectorAll('.chart figcaption')].map(e => e.textContent)") == ["loss by step", "lr (by orders)", "net.kind"]
+    b.wait(lambda: b.run("return document.querySelectorAll('.chart table.unseen th').length") == 13, what="a curve of each trial")
+    b.wait(lambda: b.run(DRAWN) > 20, what="the trials' curves")
+    assert b.run("return document.querySelectorAll('.charts:not(:has(canvas)) .chart:first-child circle').length") == 12 and b.run("return document.querySelectorAll('.chart circle.best').length") == 2
     rows = b.run("return [...document.querySelectorAll('tbody tr')].map(r => r.innerText)")
     assert len(rows) == 12 and rows[0].split()[0] == str(found["best"]) and "net.kind=" in rows[0] and "same=7" in rows[0]
     assert "<b>a</b>" in b.text() and "mlp‹202E›" in b.text()
     assert b.complaints() == []
     b.run("document.querySelector('tbody tr a').click()")
     b.wait(f"Element {found['best']} of job {job}")
+
+
+TRAINS = """
+import time
+from primus import metrics
+for step in range(60):
+    metrics.report(step, loss=1 / (step + 1), **{"val/accuracy": step / 60, "nothing": float("nan")})
+metrics.flush()
+time.sleep(%d)
+"""
+
+
+def test_training(cluster, browse):
+    """A curve for each name, while the job runs and behind its end, and beside another job's."""
+    role = {"roleName": "w", "num": 2, "vcores": 0.1, "memoryMb": 48}
+    first = cluster.submit({"name": "before", "role": [{**role, "argv": ["python3", "-c", TRAINS % 0]}]})
+    assert cluster.wait_job(first) == 0
+    job = cluster.submit({"name": "trains", "role": [{**role, "num": 1, "argv": ["python3", "-c", TRAINS % 600]}]})
+    b = browse()
+    b.open(f"#/job/{job}")
+    b.press("Training")
+    b.wait("val/accuracy", timeout=30)
+    b.wait(lambda: b.run(DRAWN) > 20, what="a curve")
+    rows = b.run("return [...document.querySelectorAll('main table:not(.unseen) tbody tr')].map(r => r.innerText.split(/\\s+/).slice(0, 5).join(' '))")
+    assert rows == ["loss w 1 59 0.0166667", "nothing w 1 59 –", "val/accuracy w 1 59 0.983333"]
+    b.run("document.querySelector('input[name=with]').value = arguments[0]", f"{first}, ")
+    b.press("Compare")
+    b.wait(lambda: b.run("return [...document.querySelectorAll('.chart[aria-label=loss] table.unseen th')].map(e => e.textContent)")
+           == ["Step", f"{job} w/0", f"{first} w/0", f"{first} w/1"], what="the curves of both")
+    b.press("By orders of size")
+    b.wait(lambda: b.run(DRAWN) > 20, what="a curve by orders of size")
+    assert b.unnamed() == []
+    b.window(400, WINDOW[1])
+    assert b.run("return document.documentElement.scrollWidth") <= 400
+    b.window(*WINDOW)
+    cluster.kill(job)
+    cluster.wait_job(job)
+    b.open(f"#/job/{first}/training")
+    b.wait("val/accuracy")
+    assert b.complaints() == []

@@ -25,7 +25,7 @@ export function setQuery(changes) {
 
 // ---- answers that stay right ----
 
-const visible = () => document.visibilityState === 'visible';
+export const visible = () => document.visibilityState === 'visible';
 
 // The answer of GET path, asked again when on(event) says so, at most once in `apart` ms, and every `every` ms while the page is seen.
 // null as path: nothing is asked.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trials of a search: its best, its rungs, what each parameter did, and all of them.
-import { html } from '../vendor/htm/standalone.module.js';
+import { html, useMemo } from '../vendor/htm/standalone.module.js';
 import { address, Loaded, onJob, setQuery, Table, useLive } from '../parts.js';
+import { Chart } from '../chart.js';
+import { isEnded } from '../sentence.js';
 import { number, plural, shown } from '../text.js';
-
-const digits = x => (x == null ? '–' : String(Number(x.toPrecision(6))));
+import { digits, linesOf, usePoints } from './job-training.js';
 
 // {"net": {"width": 8}} as {"net.width": 8}.
 function flat(params, prefix = '') {
@@ -55,6 +56,19 @@ function Parameters({ search, trials }) {
     <section class="charts">${plots.map(p => html`<${Scatter} ...${p} best=${search.best} />`)}</section>`;
 }
 
+const CURVES = 30;
+
+// The curves of the best trials, as far as they came; the best of all stands out.
+function Curves({ search, trials, ended }) {
+  const chosen = trials.filter(t => t.best != null).sort((a, b) => (search.smaller ? a.best - b.best : b.best - a.best)).slice(0, CURVES);
+  const key = chosen.map(t => t.job).sort((a, b) => a - b).join();
+  const jobs = useMemo(() => chosen.sort((a, b) => a.trial - b.trial).map(t => ({ job: t.job, trial: t.trial, ended: t.state !== 'runs', strong: t.trial === search.best })), [key, search.best]);
+  const found = usePoints(jobs, search.metric, ended ? 0 : 10000);
+  const { steps, series } = useMemo(() => linesOf(found, jobs, j => `trial ${j.trial}`), [found, jobs]);
+  if (!series.length) return null;
+  return html`<h2>How they went</h2><div class="charts"><${Chart} title=${`${shown(search.metric)} by step${chosen.length === CURVES ? `, the best ${CURVES}` : ''}`} times=${steps} series=${series} show=${digits} steps /></div>`;
+}
+
 const columns = (job, metric, none) => [
   { key: 'trial', title: 'Trial', right: true, cell: t => html`<a href=${address(['job', t.job])} title=${`element ${t.trial} of job ${job.job}`}>${t.trial}</a>` },
   { key: 'state', title: 'State' },
@@ -73,7 +87,7 @@ export function Trials({ job, query }) {
   return html`<p>${shown(s.method)}: ${plural(s.made, 'trial')} of ${number(s.trials)} made${s.invalid ? `, ${s.invalid} invalid` : ''}.
       ${s.best != null && html` The best is <strong>trial ${s.best}</strong>: ${shown(s.metric)} ${digits(s.bestMetric)} at ${number(s.bestStep)}.`}</p>
     <section class="cards">${s.rungs.map(rung)}</section>
-    <${Loaded} answer=${answer}>${({ trials }) => html`<${Parameters} search=${s} trials=${trials} />
+    <${Loaded} answer=${answer}>${({ trials }) => html`${s.metric && html`<${Curves} search=${s} trials=${trials} ended=${isEnded(job.state)} />`}<${Parameters} search=${s} trials=${trials} />
       <h2>Trials</h2><${Table} label="Trials" columns=${columns(job, s.metric ? shown(s.metric) : 'Metric', s.smaller ? Infinity : -Infinity)} rows=${trials} sort=${query.sort || (s.smaller ? 'best' : '-best')} onSort=${sort => setQuery({ sort })} keyOf=${t => t.trial} empty="No trial was made yet." />
       ${trials.length < s.made && html`<p class="dim">The first ${number(trials.length)}; <code>primusctl search show ${job.job}</code> shows all.</p>`}`}<//>`;
 }

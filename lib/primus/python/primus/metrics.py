@@ -7,8 +7,8 @@
         loss = train(batch)
         metrics.report(step, loss=loss, lr=rate)
 
-A report never waits and costs some microseconds: a thread sends about once a second, and what came within one of those is one
-point of each name (count, last, lowest, highest, mean). Names are letters, digits and _ - . / : of ASCII, at most 64 bytes; at most
+A report never waits and costs some microseconds: a thread sends about once a second. Of a name that has been reported often, what
+came within one of those is one point (count, last, lowest, highest, mean). Names are letters, digits and _ - . / : of ASCII, at most 64 bytes; at most
 128 of them. A step that is lower than the one before begins again from there (a trainer that went back to a checkpoint). Of several
 processes of an executor, as torchrun and mpirun start them, each has its own series; a forked child may not report. Outside of Primus
 reports go nowhere, so that the same program runs alone."""
