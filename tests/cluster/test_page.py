@@ -364,11 +364,11 @@ def test_trials_of_a_search(cluster, browse):
     b.wait(lambda: b.run("return document.querySelectorAll('.chart table.unseen th').length") == 13, what="a curve of each trial")
     b.wait(lambda: b.run(DRAWN) > 20, what="the trials' curves")
     assert b.run("return document.querySelectorAll('.charts:not(:has(canvas)) .chart:first-child circle').length") == 12 and b.run("return document.querySelectorAll('.chart circle.best').length") == 2
-    rows = b.run("return [...document.querySelectorAll('tbody tr')].map(r => r.innerText)")
+    rows = b.run("return [...document.querySelectorAll('main table:not(.unseen, .u-legend) tbody tr')].map(r => r.innerText)")
     assert len(rows) == 12 and rows[0].split()[0] == str(found["best"]) and "net.kind=" in rows[0] and "same=7" in rows[0]
     assert "<b>a</b>" in b.text() and "mlp‹202E›" in b.text()
     assert b.complaints() == []
-    b.run("document.querySelector('tbody tr a').click()")
+    b.run("document.querySelector('main table:not(.unseen, .u-legend) tbody tr a').click()")
     b.wait(f"Element {found['best']} of job {job}")
 
 
@@ -393,7 +393,7 @@ def test_training(cluster, browse):
     b.press("Training")
     b.wait("val/accuracy", timeout=30)
     b.wait(lambda: b.run(DRAWN) > 20, what="a curve")
-    rows = b.run("return [...document.querySelectorAll('main table:not(.unseen) tbody tr')].map(r => r.innerText.split(/\\s+/).slice(0, 5).join(' '))")
+    rows = b.run("return [...document.querySelectorAll('main table:not(.unseen, .u-legend) tbody tr')].map(r => r.innerText.split(/\\s+/).slice(0, 5).join(' '))")
     assert rows == ["loss w 1 59 0.0166667", "nothing w 1 59 –", "val/accuracy w 1 59 0.983333"]
     b.run("document.querySelector('input[name=with]').value = arguments[0]", f"{first}, ")
     b.press("Compare")

@@ -170,6 +170,7 @@ _primusctl() {
                 *:skip) __primusctl_reply "$(__primusctl_tasks "${args[1]}")" ;;
                 esac
                 ;;
+        metrics) __primusctl_reply "$(__primusctl_jobs -a)" ;;
         search)
                 case ${#args[@]}:${args[0]} in
                 0:*) __primusctl_reply 'show preview' ;;

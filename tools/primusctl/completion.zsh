@@ -159,6 +159,7 @@ _primusctl() {
                 *:skip) __primusctl_offer task $(__primusctl_tasks "${args[2]}") ;;
                 esac
                 ;;
+        metrics) __primusctl_offer job $(__primusctl_jobs -a) ;;
         search)
                 case ${#args}:${args[1]} in
                 0:*) __primusctl_offer action show preview ;;

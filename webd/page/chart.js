@@ -21,7 +21,7 @@ export function Chart({ title, times, series, show, least, binary, sync, steps, 
       plot.current?.destroy();
       const axis = { stroke: color('--dim'), grid: { stroke: color('--line'), width: 1 }, ticks: { stroke: color('--line'), width: 1 } };
       plot.current = new uPlot({
-        width: box.current.clientWidth || 300, height: 160, cursor: { sync: { key: sync } }, legend: { show: series.length > 1 && series.length <= 12 },
+        width: box.current.clientWidth || 300, height: 160, cursor: { sync: { key: sync } }, legend: { show: series.length > 1 && series.length <= 8 },
         axes: [{ ...axis, space: 70, size: 34, values: (_, v) => v.map(when) }, { ...axis, size: 72, ...(binary && { incrs: POWERS }), values: (_, v) => v.map(show) }],
         scales: steps ? { x: { time: false }, ...(byOrders && { y: { distr: 3 } }) }
           : { y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(least, (max ?? 0) * 1.05)] } },
