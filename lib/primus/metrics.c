@@ -251,7 +251,7 @@ static const char *local_rank(void) {
                                              : getenv("OMPI_COMM_WORLD_LOCAL_RANK") ?: getenv("MPI_LOCALRANKID");
 }
 
-static int begin(void) {
+static int begin_thread(void) {
         const char *local = local_rank();
         pthread_condattr_t clock;
         pthread_t thread;
@@ -279,7 +279,7 @@ static int begin(void) {
 static int report_locked(uint64_t step, const char *const names[], const double values[], size_t n) {
         uint64_t at = now_real();
         struct series *s;
-        int r = state.begun ? 0 : begin();
+        int r = state.begun ? 0 : begin_thread();
 
         if (r < 0 || state.nowhere)
                 return r;

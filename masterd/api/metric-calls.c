@@ -43,8 +43,8 @@ static void add_number(double *into, double value, bool lower) {
                 *into = value;
 }
 
-static int summarise(struct summaries *t, const struct metrics *m, const struct metric_source *s,
-                     const struct metric_series *x) {
+static int add_summary(struct summaries *t, const struct metrics *m, const struct metric_source *s,
+                       const struct metric_series *x) {
         uint32_t *at = t->at + (size_t)s->key.role * (METRIC_JOB_NAMES_MAX + 1) + x->name;
         const struct metric_point *last = x->points + x->n - 1;
         struct summary *row;
@@ -94,7 +94,7 @@ static int append_summaries(sd_bus_message *reply, struct metrics *m, struct sum
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++)
                 for (uint32_t k = 0; k < list[i]->n; k++)
-                        TRY(summarise(t, m, list[i], list[i]->series + k));
+                        TRY(add_summary(t, m, list[i], list[i]->series + k));
         for (const struct summary *s = t->rows; s < t->rows + t->n; s++)
                 TRY(sd_bus_message_append(reply, "a{sv}", 9, "role", "s", s->role, "name", "s", s->name,
                                           "series", "u", s->n, "reports", "t", s->count, "step", "t", s->step,
@@ -108,8 +108,7 @@ static int make_list(sd_bus_message *call, struct metrics *m, sd_bus_message **r
         struct summaries t = {};
         int r = reply_dicts_new(call, ret);
 
-        if (r >= 0 && m)
-                r = append_summaries(*ret, m, &t);
+        r = r < 0 || !m ? r : append_summaries(*ret, m, &t);
         free(t.rows);
         free(t.at);
         return r < 0 ? r : sd_bus_message_close_container(*ret);
@@ -212,8 +211,8 @@ static int make_points(sd_bus_message *call, struct metrics *m, const struct wis
 /* ---- where they are ---- */
 
 /* list: ListMetrics. */
-static int answer(struct manager *manager, sd_bus_message *call, struct metrics *m, bool list,
-                  sd_bus_error *error) {
+static int answer_metrics(struct manager *manager, sd_bus_message *call, struct metrics *m, bool list,
+                          sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         struct wish w;
 
@@ -251,16 +250,11 @@ static void on_kept(void *userdata, int error, const struct metric_record *list,
         struct metrics *m = NULL;
         int r = error;
 
-        if (r >= 0 && !api_job_or_error(q->manager, q->call, &failure))
-                r = -ENOENT;
-        if (r >= 0)
-                r = metrics_new(&budget, NULL, &m);
-        if (r >= 0)
-                r = read_kept(m, list, n);
-        if (r >= 0)
-                r = sd_bus_message_rewind(q->call, true);
-        if (r >= 0)
-                r = answer(q->manager, q->call, m, q->list, &failure);
+        r = r < 0 || api_job_or_error(q->manager, q->call, &failure) ? r : -ENOENT;
+        r = r < 0 ? r : metrics_new(&budget, NULL, &m);
+        r = r < 0 ? r : read_kept(m, list, n);
+        r = r < 0 ? r : sd_bus_message_rewind(q->call, true);
+        r = r < 0 ? r : answer_metrics(q->manager, q->call, m, q->list, &failure);
         caller_answer(q->call, r, &failure);
         metrics_free(m);
         sd_bus_error_free(&failure);
@@ -283,19 +277,19 @@ static int ask_kept(struct manager *m, const struct job *j, sd_bus_message *call
         return r;
 }
 
-static int look(struct manager *m, sd_bus_message *call, bool list, sd_bus_error *error) {
+static int look_at_metrics(struct manager *m, sd_bus_message *call, bool list, sd_bus_error *error) {
         struct job *j = api_job_or_error(m, call, error);
 
         if (!j)
                 return API_JOB_GONE;
         return job_state_ended(j->state) ? ask_kept(m, j, call, list)
-                                         : answer(m, call, training_of(j), list, error);
+                                         : answer_metrics(m, call, training_of(j), list, error);
 }
 
 int api_list_metrics(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        return look(userdata, call, true, error);
+        return look_at_metrics(userdata, call, true, error);
 }
 
 int api_read_metrics(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        return look(userdata, call, false, error);
+        return look_at_metrics(userdata, call, false, error);
 }

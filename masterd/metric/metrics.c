@@ -17,7 +17,7 @@
 
 /* ---- what it takes ---- */
 
-static bool charge(struct metrics *m, size_t bytes) {
+static bool charge_budgets(struct metrics *m, size_t bytes) {
         if (m->bytes + bytes > METRIC_JOB_BYTES + METRIC_JOB_BYTES / 4)
                 return false;
         for (const struct metric_budget *b = m->budget; b; b = b->above)
@@ -29,26 +29,26 @@ static bool charge(struct metrics *m, size_t bytes) {
         return true;
 }
 
-static void discharge(struct metrics *m, size_t bytes) {
+static void discharge_budgets(struct metrics *m, size_t bytes) {
         for (struct metric_budget *b = m->budget; b; b = b->above)
                 b->bytes -= bytes;
         m->bytes -= bytes;
 }
 
-static int resize(struct metrics *m, struct metric_series *s, uint32_t room) {
+static int resize_series(struct metrics *m, struct metric_series *s, uint32_t room) {
         size_t before = heap_of(s->room * sizeof(*s->points)), after = heap_of(room * sizeof(*s->points));
         struct metric_point *points;
 
-        if (after > before && !charge(m, after - before))
+        if (after > before && !charge_budgets(m, after - before))
                 return -ENOBUFS;
         points = reallocarray(s->points, room, sizeof(*s->points));
         if (!points) {
                 if (after > before)
-                        discharge(m, after - before);
+                        discharge_budgets(m, after - before);
                 return -ENOMEM;
         }
         if (before > after)
-                discharge(m, before - after);
+                discharge_budgets(m, before - after);
         s->points = points;
         s->room = room;
         return 0;
@@ -57,7 +57,7 @@ static int resize(struct metrics *m, struct metric_series *s, uint32_t room) {
 /* ---- points ---- */
 
 /* Two neighbours become one. */
-static void halve(struct metric_series *s) {
+static void join_neighbours(struct metric_series *s) {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < s->n; i += 2)
@@ -89,14 +89,14 @@ int metric_series_put(struct metrics *m, struct metric_series *s, const struct m
                 return 1;
         }
         if (s->n == s->room && s->room < m->cap) {
-                r = resize(m, s, s->room == 0 ? ROOM_FIRST : MIN(2 * s->room, m->cap));
+                r = resize_series(m, s, s->room == 0 ? ROOM_FIRST : MIN(2 * s->room, m->cap));
                 if (r == -ENOMEM || (r < 0 && s->n < METRIC_CAP_MIN))
                         return r;
         }
         if (s->n == s->room) {
                 if (s->width > UINT32_MAX / 4)
                         return -ENOBUFS; /* 2^30 points of it were said */
-                halve(s);
+                join_neighbours(s);
                 return metric_series_put(m, s, p);
         }
         s->points[s->n++] = *p;
@@ -106,9 +106,9 @@ int metric_series_put(struct metrics *m, struct metric_series *s, const struct m
 
 static void fit_into_cap(struct metrics *m, struct metric_series *s) {
         while (s->n > m->cap)
-                halve(s);
+                join_neighbours(s);
         if (s->room > m->cap)
-                (void)resize(m, s, m->cap);
+                (void)resize_series(m, s, m->cap);
 }
 
 /* One series more: with twice as many of them, each has half the points. */
@@ -133,7 +133,7 @@ static bool lower_cap(struct metrics *m) {
 /* ---- names, processes, series ---- */
 
 /* One of the job's words; they are few and short. */
-static const char *intern(char **words, uint32_t *n, uint32_t max, const char *word, uint32_t *ret) {
+static const char *intern_word(char **words, uint32_t *n, uint32_t max, const char *word, uint32_t *ret) {
         for (*ret = 0; *ret < *n; (*ret)++)
                 if (strcmp(words[*ret], word) == 0)
                         return words[*ret];
@@ -150,13 +150,13 @@ static int make_series(struct metrics *m, struct metric_source *s, uint8_t name,
         if (s->n == METRIC_NAMES_MAX)
                 return -ENOBUFS;
         m->n_series++;
-        if (!lower_cap(m) || !charge(m, after - before)) {
+        if (!lower_cap(m) || !charge_budgets(m, after - before)) {
                 m->n_series--;
                 return -ENOBUFS;
         }
         more = reallocarray(s->series, s->n + 1, sizeof(*more));
         if (!more) {
-                discharge(m, after - before);
+                discharge_budgets(m, after - before);
                 m->n_series--;
                 return -ENOMEM;
         }
@@ -171,7 +171,7 @@ int metric_series_find(struct metrics *m, struct metric_source *s, const char *n
                        struct metric_series **ret) {
         uint32_t n;
 
-        if (!intern(m->names, &m->n_names, METRIC_JOB_NAMES_MAX, name, &n))
+        if (!intern_word(m->names, &m->n_names, METRIC_JOB_NAMES_MAX, name, &n))
                 return -ENOBUFS;
         if (s->at[n] == 0)
                 return make_series(m, s, (uint8_t)n, ret);
@@ -183,7 +183,7 @@ int metrics_source(struct metrics *m, const char *role, uint32_t index, uint32_t
                    struct metric_source **ret) {
         struct metric_key key = { .index = index, .local = local };
         struct metric_source *s;
-        const char *word = intern(m->roles, &m->n_roles, METRIC_ROLES_MAX, role, &key.role);
+        const char *word = intern_word(m->roles, &m->n_roles, METRIC_ROLES_MAX, role, &key.role);
 
         if (!word)
                 return -ENOBUFS;
@@ -192,11 +192,11 @@ int metrics_source(struct metrics *m, const char *role, uint32_t index, uint32_t
                 *ret = s;
                 return 0;
         }
-        if (!charge(m, heap_of(sizeof(*s))))
+        if (!charge_budgets(m, heap_of(sizeof(*s))))
                 return -ENOBUFS;
         s = calloc(1, sizeof(*s));
         if (!s) {
-                discharge(m, heap_of(sizeof(*s)));
+                discharge_budgets(m, heap_of(sizeof(*s)));
                 return -ENOMEM;
         }
         s->metrics = m;
@@ -293,7 +293,7 @@ int metrics_new(struct metric_budget *budget, void *owner, struct metrics **ret)
         m->budget = budget;
         m->owner = owner;
         m->cap = METRIC_CAP_MAX;
-        if (!charge(m, heap_of(sizeof(*m)))) {
+        if (!charge_budgets(m, heap_of(sizeof(*m)))) {
                 free(m);
                 return -ENOBUFS;
         }
@@ -318,7 +318,7 @@ void metrics_free(struct metrics *m) {
         for (uint32_t i = 0; i < m->n_roles; i++)
                 free(m->roles[i]);
         free(m->sorted);
-        discharge(m, m->bytes);
+        discharge_budgets(m, m->bytes);
         free(m);
 }
 

@@ -279,7 +279,7 @@ int training_load(struct manager *m) {
         return store_load_metrics(m->store, load_one, m);
 }
 
-static void drop(struct manager *m, struct job *j, bool write) {
+static void drop_metrics(struct manager *m, struct job *j, bool write) {
         struct metric_source *const *list;
         struct metric_user *u;
         size_t n = 0;
@@ -305,11 +305,11 @@ static void drop(struct manager *m, struct job *j, bool write) {
 }
 
 void training_job_ended(struct manager *m, struct job *j) {
-        drop(m, j, true);
+        drop_metrics(m, j, true);
 }
 
 void training_job_freed(struct job *j) {
-        drop(j->manager, j, false);
+        drop_metrics(j->manager, j, false);
 }
 
 void training_stop(struct manager *m) {

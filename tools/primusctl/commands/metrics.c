@@ -37,13 +37,13 @@ static int append_options(sd_bus_message *m, const struct metrics_options *o, ui
                 o->role ? strndup(o->role, slash ? (size_t)(slash - o->role) : strlen(o->role)) : NULL;
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}{sv}", "from", "u", from, "points", "u",
+        r = r < 0 ? r
+                  : sd_bus_message_append(m, "{sv}{sv}", "from", "u", from, "points", "u",
                                           o->points ?: POINTS_MOST);
-        if (r >= 0 && role)
-                r = sd_bus_message_append(m, "{sv}", "role", "s", role);
-        if (r >= 0 && slash)
-                r = sd_bus_message_append(m, "{sv}", "index", "u", (uint32_t)strtoul(slash + 1, NULL, 10));
+        r = r < 0 || !role ? r : sd_bus_message_append(m, "{sv}", "role", "s", role);
+        r = r < 0 || !slash
+                    ? r
+                    : sd_bus_message_append(m, "{sv}", "index", "u", (uint32_t)strtoul(slash + 1, NULL, 10));
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -155,7 +155,7 @@ static const struct table_column series_columns[] = {
 };
 
 /* The lowest (or highest) of a list; NULL: none of them is a number. */
-static const json_t *extreme(const json_t *list, bool lowest) {
+static const json_t *extreme_of(const json_t *list, bool lowest) {
         const json_t *found = NULL, *v;
         size_t i;
 
@@ -167,7 +167,7 @@ static const json_t *extreme(const json_t *list, bool lowest) {
         return found;
 }
 
-static const json_t *latest(const json_t *s, const char *key) {
+static const json_t *latest_of(const json_t *s, const char *key) {
         const json_t *list = json_object_get(s, key);
 
         return json_array_get(list, json_array_size(list) - 1);
@@ -182,10 +182,10 @@ static void put_series(struct table *t, const json_t *s) {
                 table_set(t, 1, COLOR_NONE, "%s/%" PRIu64, json_get_text(s, "role"),
                           json_get_number(s, "index"));
         table_set(t, 2, COLOR_BOLD, "%s", json_get_text(s, "name"));
-        table_set(t, 3, COLOR_NONE, "%" JSON_INTEGER_FORMAT, json_integer_value(latest(s, "step")));
-        set_number(t, 4, latest(s, "last"));
-        set_number(t, 5, extreme(json_object_get(s, "min"), true));
-        set_number(t, 6, extreme(json_object_get(s, "max"), false));
+        table_set(t, 3, COLOR_NONE, "%" JSON_INTEGER_FORMAT, json_integer_value(latest_of(s, "step")));
+        set_number(t, 4, latest_of(s, "last"));
+        set_number(t, 5, extreme_of(json_object_get(s, "min"), true));
+        set_number(t, 6, extreme_of(json_object_get(s, "max"), false));
 }
 
 /* The shortest that is the same number. */
