@@ -34,6 +34,7 @@ struct series {
         uint32_t n;
         uint32_t width, filled; /* so many reports are one point, but so many the last of them */
         uint32_t said;          /* points */
+        uint64_t usec;          /* of the latest report: each has a time of its own, by which it is known */
 };
 
 /* What was said last, for an agent that ended before it has passed it on: the next one is told again. Points
@@ -113,8 +114,9 @@ static void join_neighbours(struct series *s) {
 }
 
 static void add_point(struct series *s, uint64_t step, uint64_t now, double value) {
-        struct metric_point p = metric_single(step, now, value);
+        struct metric_point p = metric_single(step, MAX(now, s->usec + 1), value);
 
+        s->usec = p.usec;
         if (s->n == 0)
                 s->width = 1;
         else if (s->filled < s->width) {

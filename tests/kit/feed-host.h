@@ -23,6 +23,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/wire/feed.h"
+#include "lib/wire/metrics.h"
 
 #define UNIT "primus-1-worker-0.1.service"
 #define TASKS 64
@@ -49,7 +50,9 @@ struct state {
         unsigned wait_entries;           /* how many batches are put off first */
         struct feed_result results[256]; /* of trials */
         size_t n_results;
-        uint64_t peer; /* that said the last one */
+        uint64_t peer;              /* that said the last one */
+        struct metric_point metric; /* all that was said of "loss", joined */
+        unsigned metric_packets, metric_points, metrics_again, other_points;
         pid_t pid;
         int status;
         bool exited;
@@ -159,6 +162,31 @@ _unused_ static int on_final(void *userdata, const char *unit, const void *body,
 }
 
 /* Results that came, in their order, and from whom the last one is. */
+/* Of one series, "loss": what was said that was not said before (points have their times). */
+_unused_ static void on_metrics(void *userdata, const struct executor_id *id, uint32_t local,
+                                const void *points, size_t size) {
+        const uint8_t *at = points, *end = at + size;
+        struct state *s = userdata;
+        char name[METRIC_NAME_MAX + 1];
+        struct metric_point p;
+        int r;
+
+        s->metric_packets++;
+        while ((r = metric_get(&at, end, name, &p)) > 0) {
+                if (strcmp(name, "loss") != 0) {
+                        s->other_points++;
+                        continue;
+                }
+                if (p.usec <= s->metric.usec) {
+                        s->metrics_again++;
+                        continue;
+                }
+                s->metric = s->metric.count > 0 ? metric_join(&s->metric, &p) : p;
+                s->metric_points++;
+        }
+        assert_int_equal(r, 0);
+}
+
 _unused_ static void on_result(void *userdata, uint64_t peer, const struct executor_id *id,
                                const struct feed_result *result) {
         struct state *s = userdata;
@@ -169,9 +197,8 @@ _unused_ static void on_result(void *userdata, uint64_t peer, const struct execu
         s->n_results++;
 }
 
-static const struct feed_ops ops = {
-        find_unit, on_open, on_progress, on_final, on_entries, on_bye, on_result
-};
+static const struct feed_ops ops = { find_unit,  on_open, on_progress, on_final,
+                                     on_entries, on_bye,  on_result,   on_metrics };
 
 _unused_ static bool outside; /* whoever connects is in no unit */
 

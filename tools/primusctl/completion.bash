@@ -106,7 +106,7 @@ _primusctl() {
         --follow) [[ $command == submit ]] && return ;;
         --hosts) __primusctl_reply "$(__primusctl_nodes)"; return ;;
         --replace) [[ $command == token ]] && __primusctl_reply "$(__primusctl_nodes)"; return ;;
-        --token-file | --secret | --key) __primusctl_files; return ;;
+        --token-file | --secret | --key | --tensorboard) __primusctl_files; return ;;
         -H | --host)
                 if declare -F _known_hosts_real > /dev/null; then
                         _known_hosts_real -- "$cur"

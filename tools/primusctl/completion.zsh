@@ -101,7 +101,7 @@ _primusctl() {
                 ;;
         --hosts) __primusctl_offer node $(__primusctl_named nodes); return ;;
         --replace) [[ $command == token ]] && __primusctl_offer node $(__primusctl_named nodes); return ;;
-        --token-file | --secret | --key) _files; return ;;
+        --token-file | --secret | --key | --tensorboard) _files; return ;;
         -H | --host) _hosts; return ;;
         esac
 

@@ -11,12 +11,13 @@
 #include "lib/json/get.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/commands.h"
+#include "tools/primusctl/commands/metrics-events.h"
 #include "tools/primusctl/view/table.h"
 
 #define POINTS_MOST 1024u
 
 struct metrics_options {
-        const char *name, *role;
+        const char *name, *role, *tensorboard;
         uint32_t points;
         bool csv;
 };
@@ -273,24 +274,29 @@ static int metrics_run(struct cli *c, void *options, char **args, size_t n) {
         _cleanup_free_ struct job_ref *jobs = calloc(MAX(n, (size_t)1), sizeof(*jobs));
         _cleanup_(json_decref_p) json_t *all = json_array();
         size_t n_jobs = MAX(n, (size_t)1);
+        bool all_points = o->name || o->csv || o->tensorboard;
         int r = jobs && all ? 0 : cli_oom(c);
 
         if (!r && o->csv && c->json)
                 r = cli_usage(c, "--csv or --json, not both");
+        if (!r && o->tensorboard && (o->csv || c->json))
+                r = cli_usage(c, "--tensorboard or --csv or --json, one of them");
         if (!r && o->points > POINTS_MOST)
                 r = cli_usage(c, "--points: at most %u", POINTS_MOST);
-        if (!r && (o->points > 0 || o->role) && !o->name && !o->csv)
+        if (!r && (o->points > 0 || o->role) && !all_points)
                 r = cli_usage(c, "--points and --role are for the points of --name, or of all with --csv");
         for (size_t i = 0; i < n_jobs && !r; i++)
                 r = cli_job(c, n > 0 ? args[i] : NULL, jobs + i);
         if (r)
                 return r;
-        if (!o->name && !o->csv)
+        if (!all_points)
                 return list_metrics(c, jobs, n_jobs);
         for (size_t i = 0; i < n_jobs && !r; i++)
                 r = ask_all_series(c, jobs + i, o, all);
         if (r)
                 return r;
+        if (o->tensorboard)
+                return metrics_write_events(c, o->tensorboard, all);
         return o->csv ? print_csv(all) : c->json ? cli_print_json(c, TAKE_PTR(all)) : print_series(c, all);
 }
 
@@ -301,6 +307,8 @@ static const struct cli_option metrics_options[] = {
           "of these executors alone" },
         { "points", 0, "N", option_count, offsetof(struct metrics_options, points),
           "at most so many points of a series (1024); neighbours are joined" },
+        { "tensorboard", 0, "DIR", option_string, offsetof(struct metrics_options, tensorboard),
+          "write event files below DIR, which TensorBoard reads" },
         { "csv", 0, NULL, NULL, offsetof(struct metrics_options, csv), "print all points as CSV" },
         { 0 },
 };
@@ -310,9 +318,9 @@ const struct command metrics_command = {
         .arguments = "[JOB...]",
         .help = "What trainers have reported of their training: losses, rates",
         .details =
-                "A trainer reports with primus.metrics (Python) or primus_report() (C), see primus(3). Without --name, what there\n"
-                "is of each job; several jobs or elements (418[7]) are shown beside each other. With --json and --name, or\n"
-                "with --csv, every point that is kept.",
+                "A trainer reports with primus.metrics (Python) or primus_report() (C), see primus(3). Without --name,\n"
+                "what there is of each job; several jobs or elements (418[7]) are shown beside each other. With --csv,\n"
+                "or --json and --name, every point that is kept.",
         .options = metrics_options,
         .options_size = sizeof(struct metrics_options),
         .max = SIZE_MAX,
