@@ -273,7 +273,7 @@ static const char *on_metrics(struct peer *p, const uint8_t *body, size_t size, 
             p->unit->info.kind == ORDER_SCAN)
                 return "METRICS do not belong here";
         memcpy(&head, body, sizeof(head));
-        if (head.local > UINT16_MAX)
+        if (head.local > METRIC_LOCAL_MAX)
                 return "METRICS of a process whose number is too high";
         if (burst_admit(&p->metrics, now_boot(), USEC_PER_SEC, METRICS_A_SECOND))
                 s->ops->on_metrics(s->userdata, &p->unit->info.id, head.local, body + sizeof(head),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <endian.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -28,7 +29,28 @@ static inline double packed_double(const uint8_t *from) {
         return value;
 }
 
+/* A LEB128 number, at most PACKED_VARINT_MAX bytes. Returns what is behind it; NULL: there is none. */
+#define PACKED_VARINT_MAX 10u
+static inline const uint8_t *packed_varint(const uint8_t *from, const uint8_t *end, uint64_t *ret) {
+        *ret = 0;
+        for (unsigned shift = 0; from < end && shift < 64; shift += 7) {
+                if (shift == 63 && *from > 1)
+                        break;
+                *ret |= (uint64_t)(*from & 0x7f) << shift;
+                if (!(*from++ & 0x80))
+                        return from;
+        }
+        return NULL;
+}
+
 /* These return what is behind. */
+static inline uint8_t *packed_put_varint(uint8_t *to, uint64_t value) {
+        for (; value >= 0x80; value >>= 7)
+                *to++ = (uint8_t)(value | 0x80);
+        *to++ = (uint8_t)value;
+        return to;
+}
+
 static inline uint8_t *packed_put_u32(uint8_t *to, uint32_t value) {
         value = htole32(value);
         memcpy(to, &value, sizeof(value));

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,17 @@
 #include "lib/base/cleanup.h"
 
 #define IDENTIFY_MSEC 10000
+
+int agent_thread(pthread_t *ret, void *(*run)(void *), void *userdata) {
+        sigset_t all, before;
+        int r;
+
+        (void)sigfillset(&all);
+        (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+        r = pthread_create(ret, NULL, run, userdata);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return r;
+}
 
 int agent_path(char ret[static 108]) {
         const char *path = getenv("PRIMUS_SOCKET");

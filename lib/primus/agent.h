@@ -3,6 +3,7 @@
  * not its feeder. */
 #pragma once
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +11,8 @@
 
 #define AGENT_WHY_MAX 480u
 
+/* A thread that no signal of the trainer's is given to. 0, or an errno as pthread_create() returns it. */
+int agent_thread(pthread_t *ret, void *(*run)(void *), void *userdata);
 /* $PRIMUS_SOCKET; -ENOENT: not in an executor. */
 int agent_path(char ret[static 108]);
 /* Blocks up to some seconds. A descriptor, to be closed; negative, with why it refuses or "". */

@@ -263,12 +263,12 @@ static int begin_thread(void) {
         if (state.nowhere)
                 return 0;
         if (local && *local >= '0' && *local <= '9')
-                state.local = (uint32_t)strtoul(local, NULL, 10) & UINT16_MAX;
+                state.local = (uint32_t)strtoul(local, NULL, 10) % (METRIC_LOCAL_MAX + 1);
         pthread_condattr_init(&clock);
         pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
         pthread_cond_init(&state.changed, &clock);
         pthread_condattr_destroy(&clock);
-        if (pthread_create(&thread, NULL, run_thread, NULL) != 0) {
+        if (agent_thread(&thread, run_thread, NULL) != 0) {
                 state.begun = false;
                 return -EAGAIN;
         }

@@ -174,7 +174,7 @@ int primus_trial_open(struct primus_trial **ret) {
         pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
         pthread_cond_init(&t->changed, &clock);
         pthread_condattr_destroy(&clock);
-        if (t->wake < 0 || pthread_create(&t->thread, NULL, run_thread, t) != 0) {
+        if (t->wake < 0 || agent_thread(&t->thread, run_thread, t) != 0) {
                 if (t->wake >= 0)
                         (void)close(t->wake);
                 free(t);

@@ -17,6 +17,7 @@
 #include "lib/base/packed.h"
 
 #define METRIC_NAME_MAX 64u      /* bytes of a name */
+#define METRIC_LOCAL_MAX 1023u   /* number of a process of an executor */
 #define METRIC_NAMES_MAX 128u    /* names of one process */
 #define METRICS_BYTES_MAX 16384u /* of one packet's points */
 #define METRIC_POINT_BYTES_MAX (1 + METRIC_NAME_MAX + 2 * 8 + 4 + 4 * 8)

@@ -12,27 +12,8 @@
 #include "masterd/metric/internal.h"
 
 #define VERSION 1u
-#define NUMBER_MAX 10u
-#define POINT_MAX (3 * NUMBER_MAX + 4 * sizeof(uint64_t))
-#define HEAD_MAX (1 + METRIC_NAME_MAX + 4 * NUMBER_MAX)
-
-static uint8_t *put_number(uint8_t *to, uint64_t n) {
-        for (; n >= 0x80; n >>= 7)
-                *to++ = (uint8_t)(n | 0x80);
-        *to++ = (uint8_t)n;
-        return to;
-}
-
-/* NULL: there is none. */
-static const uint8_t *get_number(const uint8_t *from, const uint8_t *end, uint64_t *ret) {
-        *ret = 0;
-        for (unsigned shift = 0; from && from < end && shift < 64; shift += 7) {
-                *ret |= (uint64_t)(*from & 0x7f) << shift;
-                if (!(*from++ & 0x80))
-                        return from;
-        }
-        return NULL;
-}
+#define POINT_MAX (3 * PACKED_VARINT_MAX + 4 * sizeof(uint64_t))
+#define HEAD_MAX (1 + METRIC_NAME_MAX + 4 * PACKED_VARINT_MAX)
 
 /* What is behind the one before, also where clocks or steps went back. */
 static uint64_t difference(uint64_t a, uint64_t b) {
@@ -46,9 +27,9 @@ static uint64_t add_difference(uint64_t b, uint64_t d) {
 }
 
 static uint8_t *put_point(uint8_t *to, const struct metric_point *p, const struct metric_point *before) {
-        to = put_number(to, difference(p->step, before->step));
-        to = put_number(to, difference(p->usec, before->usec));
-        to = put_number(to, p->count);
+        to = packed_put_varint(to, difference(p->step, before->step));
+        to = packed_put_varint(to, difference(p->usec, before->usec));
+        to = packed_put_varint(to, p->count);
         to = packed_put_double(to, p->last);
         if (p->count == 1)
                 return to;
@@ -59,9 +40,9 @@ static const uint8_t *get_point(const uint8_t *from, const uint8_t *end, struct 
                                 const struct metric_point *before) {
         uint64_t step, usec, count;
 
-        from = get_number(from, end, &step);
-        from = from ? get_number(from, end, &usec) : NULL;
-        from = from ? get_number(from, end, &count) : NULL;
+        from = packed_varint(from, end, &step);
+        from = from ? packed_varint(from, end, &usec) : NULL;
+        from = from ? packed_varint(from, end, &count) : NULL;
         if (!from || count == 0 || count > UINT32_MAX || end - from < (count == 1 ? 8 : 32))
                 return NULL;
         *p = (struct metric_point){ .step = add_difference(before->step, step),
@@ -97,8 +78,8 @@ int metric_source_write(const struct metrics *m, const struct metric_source *s, 
 
                 *to++ = (uint8_t)length;
                 to = mempcpy(to, name, length);
-                to = put_number(put_number(to, x->attempt), x->width);
-                to = put_number(put_number(to, x->filled), x->n);
+                to = packed_put_varint(packed_put_varint(to, x->attempt), x->width);
+                to = packed_put_varint(packed_put_varint(to, x->filled), x->n);
                 for (uint32_t k = 0; k < x->n; k++)
                         to = put_point(to, x->points + k, k > 0 ? x->points + k - 1 : &none);
         }
@@ -120,10 +101,10 @@ static const uint8_t *get_series(struct metrics *m, struct metric_source *s, con
                 return NULL;
         memcpy(name, from, length);
         name[length] = 0;
-        from = get_number(from + length, end, &attempt);
-        from = from ? get_number(from, end, &width) : NULL;
-        from = from ? get_number(from, end, &filled) : NULL;
-        from = from ? get_number(from, end, &n) : NULL;
+        from = packed_varint(from + length, end, &attempt);
+        from = from ? packed_varint(from, end, &width) : NULL;
+        from = from ? packed_varint(from, end, &filled) : NULL;
+        from = from ? packed_varint(from, end, &n) : NULL;
         if (!from || strlen(name) != length || !metric_name_is_valid(name) || attempt > UINT32_MAX ||
             width == 0 || width > UINT32_MAX / 2 || filled > width || n > METRIC_CAP_MAX)
                 return NULL;

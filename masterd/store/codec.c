@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "lib/base/packed.h"
+
 #define SIZED 1u /* in a key: a size follows, not a value */
 
 /* ---- writing ---- */
@@ -25,13 +27,9 @@ static void write_bytes(struct writer *w, const void *data, size_t size) {
 }
 
 static void write_varint(struct writer *w, uint64_t value) {
-        uint8_t bytes[10];
-        size_t n = 0;
+        uint8_t bytes[PACKED_VARINT_MAX];
 
-        for (; value >= 0x80; value >>= 7)
-                bytes[n++] = (uint8_t)(value | 0x80);
-        bytes[n++] = (uint8_t)value;
-        write_bytes(w, bytes, n);
+        write_bytes(w, bytes, (size_t)(packed_put_varint(bytes, value) - bytes));
 }
 
 static void write_number(struct writer *w, const struct codec_field *f, uint64_t value) {
@@ -114,23 +112,13 @@ struct reader {
 };
 
 static int read_varint(struct reader *r, uint64_t *ret) {
-        uint64_t value = 0;
+        const uint8_t *behind = packed_varint(r->from, r->from + r->left, ret);
 
-        for (unsigned shift = 0; shift < 64; shift += 7) {
-                uint8_t byte;
-                if (r->left == 0)
-                        return -EBADMSG;
-                byte = *r->from++;
-                r->left--;
-                if (shift == 63 && byte > 1)
-                        return -EBADMSG;
-                value |= (uint64_t)(byte & 0x7f) << shift;
-                if (!(byte & 0x80)) {
-                        *ret = value;
-                        return 0;
-                }
-        }
-        return -EBADMSG;
+        if (!behind)
+                return -EBADMSG;
+        r->left -= (size_t)(behind - r->from);
+        r->from = behind;
+        return 0;
 }
 
 static void clear_fields(const struct codec_field *fields, void *state) {

@@ -110,12 +110,13 @@ static void on_written(struct manager *m, void *data) {
         struct written *w = data;
         struct node *node, *next;
 
+        m->watch->metrics_unsaid = 0; /* counted anew: some may have been removed */
         HASH_ITER (hh, m->nodes.by_name, node, next) {
-                if (node->metrics.boot == 0 || node->metrics.boot >= w->before_boot)
-                        continue;
-                say_kept(node, node->metrics.seq);
-                node->metrics.boot = 0;
-                m->watch->metrics_unsaid--;
+                if (node->metrics.boot > 0 && node->metrics.boot < w->before_boot) {
+                        say_kept(node, node->metrics.seq);
+                        node->metrics.boot = 0;
+                }
+                m->watch->metrics_unsaid += node->metrics.boot > 0;
         }
         free(w);
 }
@@ -221,7 +222,7 @@ static int take_said(struct manager *m, struct node *node, sd_bus_message *messa
                 r = sd_bus_message_read_basic(message, 'u', &local);
         if (r > 0)
                 r = sd_bus_message_read_array(message, 'y', &points, &size);
-        if (r < 0 || size > METRICS_BYTES_MAX || local > UINT16_MAX)
+        if (r < 0 || size > METRICS_BYTES_MAX || local > METRIC_LOCAL_MAX)
                 return r < 0 ? r : -EBADMSG;
         TRY(sd_bus_message_exit_container(message));
         *bytes = (uint32_t)size;

@@ -2,6 +2,7 @@
 """Trainers that tie their checkpoints to the data: killed at any moment, between writing a checkpoint and committing it too,
 they end up with every record exactly once, as a run without kills does."""
 import json
+import os
 import random
 import time
 
@@ -107,3 +108,56 @@ def test_killed_at_any_moment(quick, ledger, mode, seed):
     assert len(got) == len(set(got)), f"{len(got) - len(set(got))} lines twice"
     assert got == list(range(LINES))
     assert all(e["attempt"] > 2 for e in status_of(quick, job))
+
+
+# The same by primus.checkpoints: it is killed by a clock that knows nothing of what it does just then, its first attempts are.
+KEEPER = """
+import json, os, random, signal, time
+import primus
+from primus import checkpoints
+kept = checkpoints.Store(os.environ["LEDGER"] + ".kept." + os.environ["PRIMUS_INDEX"], rank=0, world=1)
+if int(os.environ["PRIMUS_ATTEMPT"]) <= 8:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    seed = os.environ["SEED"] + os.environ["PRIMUS_INDEX"] + os.environ["PRIMUS_ATTEMPT"]
+    signal.setitimer(signal.ITIMER_REAL, random.Random(seed).uniform(0.1, 0.5))
+latest = kept.latest(verify=True)
+lines = json.loads((latest.path / "lines").read_text()) if latest else []
+feed = primus.open(latest.data if latest else None)
+def save():
+    with kept.save(len(lines), feed=feed) as path:
+        (path / "lines").write_text(json.dumps(lines))
+for line in feed.records():
+    lines.append(int(line[:6]))
+    if len(lines) % 50 == 0:
+        save()
+        time.sleep(0.01)
+if not latest or len(lines) > latest.step:
+    save()
+"""
+SEEDS = int(os.environ.get("PRIMUS_EXACT_SEEDS", "2"))
+
+
+def test_checkpoints_of_the_library(quick, ledger):
+    """primus.checkpoints: killed at any moment eight times, each record is in the last checkpoint once."""
+    make_data(ledger)
+    jobs = {}
+    for seed in range(SEEDS):
+        config = ledger.config('exec python3 -c "$KEEPER"', num=WORKERS, inputPolicy="STREAMING", successPercent=100, memoryMb=64,
+                               failover=failover(times=1000), job={"backoff": {"initial": "10ms", "max": "10ms"}})
+        config["env"].update(KEEPER=KEEPER, SEED=str(seed), LEDGER=f"{ledger.inside}.{seed}")
+        config["inputManager"] = {"fileConfig": {"inputs": [{"name": "lines", "spec": {"pathPattern": f"{ledger.inside}.data", "textInput": {}, "split": "40K"}}]},
+                                  "gracefulShutdown": True}
+        config["input"] = {"mode": "ring", "ack": "checkpoint"}
+        os.chmod(ledger.path.parent, 0o777)
+        jobs[seed] = quick.submit(config)
+    attempts = 0
+    for seed, job in jobs.items():
+        assert quick.wait_job(job, timeout=280) == 0, quick.primusctl("events", str(job))
+        attempts += sum(e["attempt"] for e in status_of(quick, job))
+        got = []
+        for top in ledger.path.parent.glob(f"{ledger.path.name}.{seed}.kept.*"):
+            last = max(p for p in top.iterdir() if p.name.startswith("step-"))
+            got += json.loads((last / "rank-0" / "lines").read_text())
+        assert sorted(got) == list(range(LINES)), f"seed {seed}: {len(got)} lines, {len(set(got))} different ones"
+    print(f"{attempts} attempts of {len(jobs) * WORKERS} executors")
+    assert attempts > 3 * len(jobs) * WORKERS

@@ -124,6 +124,27 @@ def test_an_attempt_that_goes_back(cluster):
     assert s["step"][-1] == 29 and s["last"][-1] == 20029
 
 
+STOPS = """
+import sys, time, primus
+for step in range(100000):
+    if primus.should_stop():
+        print("saved at", step, flush=True)
+        sys.exit(0)
+    if step == 3:
+        print("begun", flush=True)
+    time.sleep(0.02)
+"""
+
+
+def test_should_stop(cluster):
+    number = cluster.submit(job(script=STOPS))
+    cluster.wait_for(lambda: cluster.primusctl("logs", str(number)).count("begun") == 2, 20, "both trainers")
+    cluster.kill(number)
+    cluster.wait_job(number)
+    log = cluster.primusctl("logs", str(number))
+    assert len(re.findall(r"saved at \d+", log)) == 2, log
+
+
 # ---- as an enemy
 
 FLOOD = r"""

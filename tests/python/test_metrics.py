@@ -47,3 +47,18 @@ def test_writer_counts_steps_itself(monkeypatch):
     writer.add_scalar("loss", 4)
     writer.add_scalars("acc", {"a": 5}, 2)
     assert said == [(0, {"loss": 1.0}), (1, {"loss": 2.0}), (10, {"loss": 3.0}), (11, {"loss": 4.0}), (2, {"acc/a": 5.0})]
+
+
+STOPS = """
+import os, signal, primus
+said = []
+signal.signal(signal.SIGTERM, lambda *_: said.append("mine"))
+assert primus.should_stop() is False
+os.kill(os.getpid(), signal.SIGTERM)
+assert primus.should_stop() and primus.should_stop() and said == ["mine"]
+"""
+
+
+def test_should_stop():
+    done = subprocess.run([sys.executable, "-c", STOPS], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

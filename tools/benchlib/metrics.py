@@ -7,7 +7,7 @@ import time
 from benchlib.web import cpu
 
 RANKS, NAMES, SECONDS = 1000, 10, 20
-EXECUTORS, CONNECTIONS, RATE = 16, 8, 8  # so many packets a second of each connection are as many as those ranks say
+EXECUTORS, CONNECTIONS, RATE = 18, 8, 7  # so many packets a second of each connection are as many as those ranks say
 
 # Each call by itself; then calls one after another, where the clock is not part of it, in Python and in C alone.
 TRAINER = """

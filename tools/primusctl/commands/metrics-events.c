@@ -24,19 +24,12 @@ enum {
         WIRE_32 = 5,
 };
 
-static uint8_t *put_varint(uint8_t *to, uint64_t n) {
-        for (; n >= 0x80; n >>= 7)
-                *to++ = (uint8_t)(n | 0x80);
-        *to++ = (uint8_t)n;
-        return to;
-}
-
 static uint8_t *put_tag(uint8_t *to, unsigned field, unsigned type) {
-        return put_varint(to, field << 3 | type);
+        return packed_put_varint(to, field << 3 | type);
 }
 
 static uint8_t *put_bytes(uint8_t *to, unsigned field, const void *bytes, size_t size) {
-        to = put_varint(put_tag(to, field, WIRE_BYTES), size);
+        to = packed_put_varint(put_tag(to, field, WIRE_BYTES), size);
         return mempcpy(to, bytes, size);
 }
 
@@ -71,7 +64,7 @@ static int put_value(struct place *p, const char *name, uint64_t step, uint64_t 
         to = put_bytes(summary, 1, inner, (size_t)(to - inner));
         size = (size_t)(to - summary);
         to = packed_put_double(put_tag(event, 1, WIRE_64), (double)usec / 1e6);
-        to = put_varint(put_tag(to, 2, WIRE_VARINT), step);
+        to = packed_put_varint(put_tag(to, 2, WIRE_VARINT), step);
         to = put_bytes(to, 5, summary, size);
         return put_record(p, event, (size_t)(to - event));
 }

@@ -50,9 +50,10 @@ import sys
 from . import _lib, _stacks
 from ._progress import progress
 from ._rendezvous import Rendezvous, rendezvous, wait_rendezvous
+from ._stopping import should_stop
 
 __all__ = ["Error", "Feed", "Message", "Place", "Range", "Rendezvous", "ack", "blocks", "checkpoint", "commit", "fail", "open",
-           "progress", "ranges", "records", "rendezvous", "wait_rendezvous"]
+           "progress", "ranges", "records", "rendezvous", "should_stop", "wait_rendezvous"]
 
 TEXT, RAW, FIXED, TFRECORD, TAR, CSV, MESSAGE = range(7)
 MODES = ("stdin", "ring", "descriptor")

@@ -16,13 +16,14 @@ Outside of a search params is empty and reports go nowhere, so that the same pro
     metric   str: the name of the search's metric; None: it compares nothing
 
 A trial that is not among the best is stopped as any executor is: SIGTERM, the job's stopGrace, SIGKILL; that counts as a
-success."""
+success. With should_stop() it hears of it and saves before it ends."""
 import atexit
 import ctypes
 import json
 import os
 
 from . import _lib, metrics as _metrics
+from ._stopping import should_stop  # noqa: F401 -- as any executor is stopped
 from .metrics import report  # noqa: F401 -- of the training, as any job's
 
 FLUSH_SECONDS = 30

@@ -1,29 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The series of a job: what is kept of what was said, within how many bytes, and what comes back of its
- * bytes. */
-#include "masterd/metric/metrics.h"
-
-#include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "lib/base/cleanup.h"
-
-/* Of its own size, so that a look behind its end is found. */
-static uint8_t *copy_of(const uint8_t *bytes, size_t size) {
-        uint8_t *copy = malloc(MAX(size, (size_t)1));
-
-        assert_non_null(copy);
-        memcpy(copy, bytes, size);
-        return copy;
-}
+/* The series of a job: what is kept of what was said, and within how many bytes. */
+#include "tests/unit/masterd/metric/said.h"
 
 static struct metric_budget budget;
 
@@ -40,28 +17,6 @@ static int teardown(void **state) {
         metrics_free(*state);
         assert_int_equal(budget.bytes, 0);
         return 0;
-}
-
-static struct metric_source *source(struct metrics *m, uint32_t index) {
-        struct metric_source *s;
-
-        assert_int_equal(metrics_source(m, "worker", index, 0, &s), 0);
-        return s;
-}
-
-/* One that is said at a time of its own. */
-static int say(struct metrics *m, struct metric_source *s, uint32_t attempt, uint64_t step, uint64_t usec,
-               double value) {
-        struct metric_point p = metric_single(step, usec, value);
-
-        return metrics_add(m, s, attempt, "loss", &p);
-}
-
-static size_t all(struct metrics *m, struct metric_source *s,
-                  struct metric_point ret[static METRIC_CAP_MAX]) {
-        const struct metric_series *x = metric_series_of(m, s, "loss");
-
-        return x ? metric_series_read(x, METRIC_CAP_MAX, ret) : 0;
 }
 
 static void test_every_point_while_there_is_room(void **state) {

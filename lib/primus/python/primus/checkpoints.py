@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of a training, in a directory that a later attempt sees as well (shared, where it may run elsewhere).
+
+    import primus
+    from primus import checkpoints
+
+    kept = checkpoints.Store("/shared/checkpoints", keep=2, keep_best=1, metric="loss")
+    latest = kept.latest()
+    if latest:
+        model.load(latest.path / "model.pt")
+    feed = primus.open(latest.data if latest else None)  # where the job has data and input.ack is checkpoint
+    for step, record in enumerate(feed, latest.step + 1 if latest else 0):
+        loss = train(record)
+        if step % 1000 == 0:
+            with kept.save(step, feed=feed, loss=loss) as path:
+                model.save(path / "model.pt")
+
+What is written in the with block is a checkpoint when all of it is on disk, and before that it is nothing: files are written beside,
+flushed and hashed, and one rename makes it one. Whoever is killed at any moment finds the one before. With feed=, where the data stood is
+part of it, and is acknowledged once the checkpoint is whole: who goes on from latest() gets exactly the records behind it.
+
+With data, what is acknowledged is not delivered again: primus.open() refuses a checkpoint that is older than that, so go on from the
+latest one. Of several ranks each saves its part, of the same step, into the same directory; the checkpoint is there when all parts are. Rank and their
+number are RANK and WORLD_SIZE, which Primus and torchrun set.
+
+    DIRECTORY/step-000000001000/rank-0/...   what was written
+                                manifest-0.json   step, time, metrics, metadata, size and SHA-256 of each file, where the data stood"""
+import base64
+import collections
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import sys
+import time
+
+VERSION = 1
+MANIFEST_MAX = 64 << 20  # bytes; a checkpoint's data is at most 4 MiB
+STEP_MAX = 10**12 - 1
+
+
+class Broken(Exception):
+    """It is not as it was written; the text says what is wrong."""
+
+
+Checkpoint = collections.namedtuple("Checkpoint", "path step metrics metadata data time world")
+Checkpoint.__doc__ = """A checkpoint that is whole, as one rank sees it.
+
+path      pathlib.Path: the directory of this rank's part; None where it was written by fewer ranks than there are now
+step      int
+metrics   dict of float: as save() was given them
+metadata  what save() was given, of JSON
+data      bytes for primus.open(), or None
+time      float: seconds since 1970
+world     int: so many ranks have written it"""
+
+
+def _flush(path):
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _files(top):
+    """{name: {size, sha256}} of what is below, flushed; directories as well. Anything but files and directories is refused."""
+    found = {}
+    for directory, directories, names in os.walk(top):
+        for name in [*names, *(d for d in directories if os.path.islink(os.path.join(directory, d)))]:
+            path = os.path.join(directory, name)
+            if os.path.islink(path) or not os.path.isfile(path):
+                raise ValueError(f"{path} is neither a file nor a directory, and cannot be part of a checkpoint")
+            with open(path, "rb") as f:
+                digest = hashlib.file_digest(f, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(f)
+                os.fsync(f.fileno())
+            found[os.path.relpath(path, top)] = {"size": os.stat(path).st_size, "sha256": digest}
+        _flush(directory)
+    return found
+
+
+def _digest(f):
+    digest = hashlib.sha256()
+    while block := f.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _write(path, text):
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(temporary, "w", encoding="utf-8") as f:
+        f.write(text)
+        f.flush()
+        os.fsync(f.fileno())
+    os.replace(temporary, path)
+    _flush(path.parent)
+
+
+def _manifest(path):
+    """What stands in a manifest, which anybody may have written who can write there."""
+    try:
+        if path.stat().st_size > MANIFEST_MAX:
+            raise Broken(f"{path} is larger than any manifest")
+        m = json.loads(path.read_text(encoding="utf-8"))
+        good = (m["version"] == VERSION and isinstance(m["step"], int) and 0 <= m["step"] <= STEP_MAX and isinstance(m["rank"], int) and isinstance(m["world"], int)
+                and 0 <= m["rank"] < m["world"] <= 1 << 20 and isinstance(m["metrics"], dict) and isinstance(m["time"], (int, float)) and isinstance(m["files"], dict)
+                and all(isinstance(f["size"], int) and isinstance(f["sha256"], str) for f in m["files"].values()))
+        m["data"] = None if m["data"] is None else base64.b64decode(m["data"], validate=True)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Broken(f"{path}: {e}") from None
+    if not good:
+        raise Broken(f"{path} is no manifest of this version")
+    return m
+
+
+class Store:
+    """The checkpoints below a directory, which is made where it is missing.
+
+    keep       so many of the latest stay, at least 1; rank 0 removes the others
+    keep_best  and so many of the best by metric= (a name of what save() is given; smaller=False: the highest is the best)
+    rank, world  otherwise RANK and WORLD_SIZE"""
+
+    def __init__(self, directory, *, keep=2, keep_best=0, metric=None, smaller=True, rank=None, world=None):
+        if keep < 1 or keep_best < 0:
+            raise ValueError("keep is at least 1, and keep_best not below 0")
+        if keep_best and metric is None:
+            raise ValueError("the best of what? keep_best needs metric=")
+        self.directory = pathlib.Path(directory)
+        self.keep, self.keep_best, self.metric, self.smaller = keep, keep_best, metric, smaller
+        self.rank = int(os.environ.get("RANK", 0)) if rank is None else rank
+        self.world = int(os.environ.get("WORLD_SIZE", 1)) if world is None else world
+        if not 0 <= self.rank < self.world:
+            raise ValueError(f"rank {self.rank} of {self.world}")
+        self._waits = None  # (step, feed, data): saved, and the others have not yet
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            for part in self.directory.glob(".step-*"):  # what this rank has begun and not ended, before it was started again
+                self._remove_part(part)
+
+    @contextlib.contextmanager
+    def _alone(self):
+        """No other rank makes a whole of its parts meanwhile, or takes its own away."""
+        fd = os.open(self.directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    # ---- looking ----
+
+    def _steps(self):
+        """Those that are whole, the latest first."""
+        found = []
+        for path in self.directory.glob("step-*"):
+            if path.name[5:].isdecimal() and len(path.name) == 17:
+                found.append((int(path.name[5:]), path))
+        return sorted(found, reverse=True)
+
+    def _look(self, path, verify):
+        first = _manifest(path / "manifest-0.json")
+        for rank in range(1, first["world"]) if verify else ():
+            _manifest(path / f"manifest-{rank}.json")
+        part = first if self.rank == 0 else None
+        if part is None and self.rank < first["world"]:
+            part = _manifest(path / f"manifest-{self.rank}.json")
+        if part is not None:
+            self._check(path / f"rank-{self.rank}", part, verify)
+        return Checkpoint(path / f"rank-{self.rank}" if part else None, first["step"], first["metrics"], (part or first)["metadata"],
+                          part["data"] if part else None, first["time"], first["world"])
+
+    @staticmethod
+    def _check(top, manifest, verify):
+        for name, is_ in manifest["files"].items():
+            path = top / name
+            if os.path.isabs(name) or ".." in pathlib.PurePath(name).parts or path.is_symlink() or not path.is_file():
+                raise Broken(f"{path} is not there")
+            if path.stat().st_size != is_["size"]:
+                raise Broken(f"{path} has {path.stat().st_size} bytes, and not {is_['size']}")
+            if verify:
+                with open(path, "rb") as f:
+                    if _digest(f) != is_["sha256"]:
+                        raise Broken(f"{path} is not what was written")
+
+    def latest(self, verify=False):
+        """The latest Checkpoint that is whole, or None. One of which files are missing or shorter is passed over, with a warning on
+        standard error; verify=True: also one whose files are not what was written (all is read for that)."""
+        return next(iter(self._whole(verify)), None)
+
+    def best(self, verify=False):
+        """The best one by the store's metric, of those that are there and whole; or None."""
+        if self.metric is None:
+            raise ValueError("the best of what? Store() was given no metric=")
+        judged = [c for c in self._whole(verify) if self._worth(c) is not None]
+        return min(judged, key=self._worth, default=None)
+
+    def all(self, verify=False):
+        """All that are whole, the latest first."""
+        return list(self._whole(verify))
+
+    def _whole(self, verify):
+        for _, path in self._steps():
+            try:
+                yield self._look(path, verify)
+            except Broken as e:
+                print(f"primus.checkpoints: {path.name} is passed over: {e}", file=sys.stderr, flush=True)
+
+    def _worth(self, c):
+        """The lower the better; None: not known."""
+        value = c.metrics.get(self.metric)
+        if not isinstance(value, (int, float)) or value != value:
+            return None
+        return value if self.smaller else -value
+
+    # ---- saving ----
+
+    def _part(self, step):
+        return self.directory / f".step-{step:012}"
+
+    def _remove_part(self, part):
+        for name in (f"manifest-{self.rank}.json", f"rank-{self.rank}", f".rank-{self.rank}"):
+            path = part / name
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+        with contextlib.suppress(OSError):
+            part.rmdir()  # where nobody else has anything there
+
+    @contextlib.contextmanager
+    def save(self, step, *, feed=None, metadata=None, **metrics):
+        """A context whose value is a directory (pathlib.Path) to write into; at its end the checkpoint is on disk, or this rank's
+        part of it. An exception in it leaves nothing, and goes on. metrics: numbers, by which the best is found; metadata: anything of
+        JSON. FileExistsError: there is one of this step or of a later one (see forget_after())."""
+        step = int(step)
+        if not 0 <= step <= STEP_MAX:
+            raise ValueError(f"step is {step}, and not 0 to {STEP_MAX}")
+        self.settle()
+        if later := [s for s, _ in self._steps() if s >= step]:
+            raise FileExistsError(f"{self.directory} has a checkpoint of step {later[0]}; forget_after() goes back to an earlier one")
+        data = feed.checkpoint() if feed is not None else None
+        metrics = {name: float(value) for name, value in metrics.items()}
+        part = self._part(step)
+        with self._alone():
+            self._remove_part(part)
+        temporary = part / f".rank-{self.rank}"
+        temporary.mkdir(parents=True)
+        try:
+            yield temporary
+            self._finish(part, temporary, {
+                "version": VERSION, "step": step, "time": time.time(), "rank": self.rank, "world": self.world, "metrics": metrics, "metadata": metadata,
+                "job": os.environ.get("PRIMUS_JOB_UID"), "role": os.environ.get("PRIMUS_ROLE"), "index": os.environ.get("PRIMUS_INDEX"),
+                "trial": os.environ.get("PRIMUS_TRIAL"), "data": None if data is None else base64.b64encode(data).decode()})
+        except BaseException:
+            with self._alone():
+                self._remove_part(part)
+            raise
+        self._waits = step, feed, data
+        self.settle()
+
+    def _finish(self, part, temporary, manifest):
+        manifest["files"] = _files(temporary)
+        text = json.dumps(manifest)
+        os.rename(temporary, part / f"rank-{self.rank}")
+        _flush(part)
+        _write(part / f"manifest-{self.rank}.json", text)
+
+    def settle(self):
+        """Makes a checkpoint of the parts when all ranks have saved theirs, and acknowledges its data; True when nothing is left to be
+        done. save() does that, of its own and of the one before; call it before the trainer ends, until it is True, where ranks do
+        not wait for each other anyway."""
+        if self._waits is None:
+            return True
+        step, feed, data = self._waits
+        part, whole = self._part(step), self.directory / f"step-{step:012}"
+        with self._alone():
+            if not whole.exists():
+                if not all((part / f"manifest-{rank}.json").exists() for rank in range(self.world)):
+                    return False
+                os.rename(part, whole)
+        _flush(self.directory)
+        if feed is not None:
+            feed.commit(data)
+        self._waits = None
+        if self.rank == 0:
+            self._collect()
+        return True
+
+    def forget_after(self, step):
+        """Removes checkpoints of later steps than that, before a training goes on from an earlier one. Rank 0 does, while no other
+        saves."""
+        for later, path in self._steps():
+            if later > step:
+                self._remove(path)
+
+    def _remove(self, path):
+        """By a name under which it is none any more, so that what is left of it after a crash is not taken for one."""
+        gone = path.with_name(f".gone-{path.name}-{os.getpid()}")
+        os.rename(path, gone)
+        _flush(self.directory)
+        shutil.rmtree(gone, ignore_errors=True)
+
+    def _collect(self):
+        """What neither keep nor keep_best keeps goes. Where it cannot be said how good one is, it stays only as one of the latest."""
+        for gone in self.directory.glob(".gone-*"):  # of a rank that was killed over it
+            shutil.rmtree(gone, ignore_errors=True)
+        whole = list(self._whole(False))
+        kept = {c.step for c in whole[:self.keep]}
+        judged = sorted((c for c in whole if self._worth(c) is not None), key=self._worth) if self.keep_best else []
+        kept |= {c.step for c in judged[:self.keep_best]}
+        for c in whole:
+            if c.step not in kept:
+                self._remove(self.directory / f"step-{c.step:012}")

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""primus.checkpoints: whole or not there, whoever is killed at which call; several ranks; manifests that are not."""
+import json
+import os
+import shutil
+import stat
+
+import pytest
+from primus import checkpoints
+
+
+class Feed:
+    """Where a feed stands, and what of it counts."""
+
+    def __init__(self, at=0):
+        self.at, self.committed = at, None
+
+    def checkpoint(self):
+        return b"at %d" % self.at
+
+    def commit(self, data):
+        self.committed = data
+
+
+def save(kept, step, feed=None, text=None, **metrics):
+    with kept.save(step, feed=feed, **metrics) as path:
+        (path / "sub").mkdir()
+        (path / "sub" / "model").write_text(text or f"step {step}")
+        (path / "empty").write_bytes(b"")
+
+
+def test_saved_and_found(tmp_path):
+    kept, feed = checkpoints.Store(tmp_path / "a" / "b", keep=2), Feed(7)
+    assert kept.latest() is None and kept.all() == []
+    with kept.save(10, feed=feed, metadata={"epoch": 1}, loss=0.5) as path:
+        (path / "model").write_text("m")
+        assert kept.latest() is None and feed.committed is None
+    found = checkpoints.Store(tmp_path / "a" / "b").latest(verify=True)
+    assert (found.step, found.metrics, found.metadata, found.data, found.world) == (10, {"loss": 0.5}, {"epoch": 1}, b"at 7", 1) and feed.committed == b"at 7"
+    assert (found.path / "model").read_text() == "m"
+    manifest = json.loads((found.path.parent / "manifest-0.json").read_text())
+    assert manifest["files"] == {"model": {"size": 1, "sha256": "62c66a7a5dd70c3146618063c344e531e6d4b59e379808443ce962b3abd63c5a"}}
+
+
+def test_which_are_kept(tmp_path):
+    kept = checkpoints.Store(tmp_path, keep=2, keep_best=2, metric="loss")
+    for step, loss in ((1, 0.4), (2, 0.1), (3, 0.3), (4, float("nan")), (5, 0.9), (6, 0.8)):
+        save(kept, step, loss=loss)
+    assert [c.step for c in kept.all(verify=True)] == [6, 5, 3, 2] and kept.best().step == 2
+    assert checkpoints.Store(tmp_path, metric="loss", smaller=False).best().step == 5
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".lock", *(f"step-{n:012}" for n in (2, 3, 5, 6))]
+    with pytest.raises(FileExistsError, match="step 6"):
+        save(kept, 6)
+    kept.forget_after(3)
+    save(kept, 4)
+    assert [c.step for c in kept.all()] == [4, 3, 2]
+
+
+def test_an_exception_leaves_nothing(tmp_path):
+    kept, feed = checkpoints.Store(tmp_path), Feed()
+    save(kept, 1)
+    with pytest.raises(ZeroDivisionError):
+        with kept.save(2, feed=feed) as path:
+            (path / "x").write_text("x")
+            1 / 0
+    with pytest.raises(ValueError, match="neither a file nor a directory"):
+        with kept.save(2, feed=feed) as path:
+            os.symlink("/etc/passwd", path / "link")
+    with pytest.raises(ValueError, match="neither a file nor a directory"):
+        with kept.save(2, feed=feed) as path:
+            os.mkfifo(path / "fifo")
+    assert feed.committed is None and kept.latest().step == 1 and sorted(p.name for p in tmp_path.iterdir()) == [".lock", "step-000000000001"]
+    save(kept, 2)
+    assert kept.latest(verify=True).step == 2
+
+
+@pytest.mark.parametrize("arguments, says", [({"keep": 0}, "at least 1"), ({"keep_best": 1}, "best of what"), ({"rank": 2, "world": 2}, "rank 2 of 2")])
+def test_wrong(tmp_path, arguments, says):
+    with pytest.raises(ValueError, match=says):
+        checkpoints.Store(tmp_path, **arguments)
+    with pytest.raises(ValueError, match="step is -1"):
+        save(checkpoints.Store(tmp_path), -1)
+
+
+CALLS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir", "open")
+
+
+def crash_at(n, work):
+    """work() in a child that is gone, as by SIGKILL, ahead of its n-th call of those. True: it came to its end."""
+    pid = os.fork()
+    if pid == 0:
+        left = n
+        def counted(call):
+            def f(*args, **more):
+                nonlocal left
+                left -= 1
+                if left <= 0:
+                    os._exit(9)
+                return call(*args, **more)
+            return f
+        for name in CALLS:
+            setattr(os, name, counted(getattr(os, name)))
+        try:
+            work()
+        except BaseException:
+            os._exit(2)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status in (0, 9), status
+    return status == 0
+
+
+def test_killed_at_every_call(tmp_path):
+    """One is there always, the one before or the new one, every byte of it; and data counts only of one that is there."""
+    n = 0
+    while True:
+        n += 1
+        top, log = tmp_path / str(n), tmp_path / f"log{n}"
+        kept = checkpoints.Store(top, keep=1)
+        save(kept, 1, text="before")
+
+        class Logged(Feed):
+            def commit(self, data):
+                log.write_bytes(data)
+        def work():
+            again = checkpoints.Store(top, keep=1)
+            save(again, 2, feed=Logged(2), text="after" * 1000)
+        over = crash_at(n, work)
+        found = checkpoints.Store(top, keep=1).latest(verify=True)
+        assert (found.step, (found.path / "sub" / "model").read_text()) in ((1, "before"), (2, "after" * 1000))
+        assert not log.exists() or found.step == 2
+        # Who is started again goes on, and nothing of the crash stays.
+        again = checkpoints.Store(top, keep=1)
+        if found.step == 1:
+            save(again, 2, text="after" * 1000)
+        save(again, 3)
+        assert again.latest(verify=True).step == 3 and sorted(p.name for p in top.iterdir()) == [".lock", "step-000000000003"]
+        shutil.rmtree(top)
+        if over:
+            break
+    assert n > 20
+
+
+def test_ranks(tmp_path):
+    """It is there when all have saved; data counts from then on, also of those that came first."""
+    feeds = [Feed(rank) for rank in range(3)]
+    stores = [checkpoints.Store(tmp_path, rank=rank, world=3) for rank in range(3)]
+    save(stores[2], 5, feeds[2])
+    save(stores[0], 5, feeds[0], loss=0.5)
+    assert stores[0].latest() is None and not stores[0].settle() and [f.committed for f in feeds] == [None] * 3
+    save(stores[1], 5, feeds[1])
+    assert [f.committed for f in feeds] == [None, b"at 1", None]
+    assert stores[0].settle() and stores[2].settle() and [f.committed for f in feeds] == [b"at 0", b"at 1", b"at 2"]
+    found = [s.latest(verify=True) for s in stores]
+    assert [c.data for c in found] == [b"at 0", b"at 1", b"at 2"] and [c.path.name for c in found] == ["rank-0", "rank-1", "rank-2"]
+    assert {c.metrics["loss"] for c in found} == {0.5}
+    # Another rank is started again while its part lies there: it is not part of anything.
+    save(stores[0], 6, Feed())
+    save(stores[1], 6, Feed())
+    checkpoints.Store(tmp_path, rank=1, world=3)
+    save(stores[2], 6, Feed())
+    assert stores[2].latest().step == 5
+    save(checkpoints.Store(tmp_path, rank=1, world=3), 6, Feed(), text="again")
+    assert stores[2].settle() and (checkpoints.Store(tmp_path, rank=1, world=3).latest(verify=True).path / "sub" / "model").read_text() == "again"
+    # More ranks than before.
+    assert checkpoints.Store(tmp_path, rank=3, world=4).latest().path is None
+
+
+@pytest.mark.parametrize("manifest", [
+    "", "[]", "{", "null", "7", json.dumps({"version": 1}), "[" * 100000, '{"version": 1, "step": 1e999}', b"\xff\xfe",
+    {"step": -1}, {"step": "1"}, {"rank": 5}, {"world": 0}, {"world": 2**40}, {"files": []}, {"files": {"a": 1}}, {"files": {"../../../../etc/passwd": {"size": 1, "sha256": ""}}},
+    {"files": {"/etc/passwd": {"size": 1, "sha256": ""}}}, {"files": {"sub/model": {"size": 10**9, "sha256": ""}}}, {"data": "%%%"}, {"data": 5}, {"metrics": None}, {"version": 2}])
+def test_manifests_that_are_not(tmp_path, manifest, capfd):
+    kept = checkpoints.Store(tmp_path, keep=2)
+    save(kept, 1)
+    save(kept, 2)
+    path = tmp_path / "step-000000000002" / "manifest-0.json"
+    if isinstance(manifest, dict):
+        manifest = json.dumps({**json.loads(path.read_text()), **manifest})
+    path.write_bytes(manifest if isinstance(manifest, bytes) else manifest.encode())
+    assert kept.latest().step == 1
+    assert "step-000000000002 is passed over" in capfd.readouterr().err
+
+
+def test_files_that_are_not(tmp_path, capfd):
+    kept = checkpoints.Store(tmp_path, keep=4)
+    for step in (1, 2, 3, 4):
+        save(kept, step)
+    model = lambda step: tmp_path / f"step-{step:012}" / "rank-0" / "sub" / "model"
+    model(4).unlink()
+    model(3).write_text("x")
+    model(2).write_text("STEP 2")
+    assert kept.latest().step == 2 and kept.latest(verify=True).step == 1
+    assert "is not what was written" in capfd.readouterr().err
+    # What cannot be taken for a checkpoint is left alone.
+    (tmp_path / "step-notes").mkdir()
+    (tmp_path / "step-000000000009").mkdir()
+    save(kept, 10)
+    assert kept.latest().step == 10 and (tmp_path / "step-notes").exists()
+
+
+def test_a_directory_that_takes_nothing(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError):
+        checkpoints.Store(tmp_path / "file")
+    kept = checkpoints.Store(tmp_path / "gone")
+    shutil.rmtree(tmp_path / "gone")
+    with pytest.raises(OSError):
+        save(kept, 1)
+    if os.getuid() != 0:
+        os.chmod(tmp_path, stat.S_IRUSR | stat.S_IXUSR)
+        with pytest.raises(OSError):
+            checkpoints.Store(tmp_path / "new")
