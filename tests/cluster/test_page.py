@@ -360,10 +360,12 @@ def test_trials_of_a_search(cluster, browse):
     b.wait("Rung 2, at 9")
     b.wait("What the parameters did")
     b.wait("How they went")
-    assert b.run("return [...document.querySelectorAll('.chart figcaption')].map(e => e.textContent)") == ["loss by step", "lr (by orders)", "net.kind"]
+    assert b.run("return [...document.querySelectorAll('.chart figcaption')].map(e => e.textContent)") == ["loss by step", "lr (by orders)", "net.kind", "All of them beside each other"]
     b.wait(lambda: b.run("return document.querySelectorAll('.chart table.unseen th').length") == 13, what="a curve of each trial")
     b.wait(lambda: b.run(DRAWN) > 20, what="the trials' curves")
     assert b.run("return document.querySelectorAll('.charts:not(:has(canvas)) .chart:first-child circle').length") == 12 and b.run("return document.querySelectorAll('.chart circle.best').length") == 2
+    assert b.run("return document.querySelectorAll('.parallel path').length") == 12 and b.run("return document.querySelectorAll('.parallel path.best').length") == 1
+    assert b.run("return [...document.querySelector('.parallel path.best').getAttribute('d').matchAll(/[ML]/g)].length") == 3
     rows = b.run("return [...document.querySelectorAll('main table:not(.unseen, .u-legend) tbody tr')].map(r => r.innerText)")
     assert len(rows) == 12 and rows[0].split()[0] == str(found["best"]) and "net.kind=" in rows[0] and "same=7" in rows[0]
     assert "<b>a</b>" in b.text() and "mlp‹202E›" in b.text()

@@ -38,6 +38,21 @@ function Scatter({ name, points, scale, best }) {
     </svg><p class="fine ends"><span>${shown(scale.low)}</span><span>${shown(scale.high)}</span></p></figure>`;
 }
 
+const TALL = 220, STEP = 160;
+
+// A line for each trial through all its parameters, to how good it was. One that a trial has not ends the line, which goes on behind it.
+function Parallel({ search, there, plots }) {
+  const axes = [...plots.map(p => ({ name: p.name, low: p.scale.low, high: p.scale.high, at: t => (t.values.has(p.name) ? p.scale.at(t.values.get(p.name)) : null) })),
+    { name: search.metric, low: 'worst', high: 'best', at: t => t.good }];
+  const width = 2 * EDGE + STEP * (axes.length - 1) + 100, x = i => EDGE + 40 + i * STEP, y = v => TALL - 24 - v * (TALL - 48);
+  const pathOf = t => axes.map((a, i) => [i, a.at(t)]).map(([i, v], k, all) => (v == null ? '' : `${k > 0 && all[k - 1][1] != null ? 'L' : 'M'}${x(i)} ${y(v)}`)).join('');
+  const lines = [...there].sort((a, b) => (a.trial === search.best) - (b.trial === search.best));
+  return html`<figure class="chart parallel"><figcaption>All of them beside each other</figcaption><div class="wide"><svg viewBox="0 0 ${width} ${TALL}" width=${width} role="img" aria-label="A line for each trial through its parameters, to how good it was">
+    ${lines.map(t => html`<path class=${t.trial === search.best ? 'best' : 'line'} stroke-opacity=${t.trial === search.best ? 1 : 0.15 + 0.6 * t.good} d=${pathOf(t)}><title>${`trial ${t.trial}: ${digits(t.best)}`}</title></path>`)}
+    ${axes.map((a, i) => html`<g><line x1=${x(i)} x2=${x(i)} y1=${y(0)} y2=${y(1)} /><text x=${x(i)} y="12" text-anchor="middle">${shown(a.name)}</text><text x=${x(i) + 4} y=${y(1) + 4}>${shown(a.high)}</text><text x=${x(i) + 4} y=${y(0)}>${shown(a.low)}</text></g>`)}
+  </svg></div></figure>`;
+}
+
 // With how good it was, the best is 1: places and not sizes, since a few that are far off would press all others together.
 function judged(trials, smaller) {
   const there = trials.filter(t => t.best != null && t.state !== 'invalid').slice(-SHOWN), last = Math.max(there.length - 1, 1);
@@ -53,7 +68,8 @@ function Parameters({ search, trials }) {
   }).filter(p => p.scale.low !== p.scale.high);
   if (there.length < 2 || !plots.length) return null;
   return html`<h2>What the parameters did</h2><p class="dim">Upwards is better: places by the best ${shown(search.metric)} of each trial.</p>
-    <section class="charts">${plots.map(p => html`<${Scatter} ...${p} best=${search.best} />`)}</section>`;
+    <section class="charts">${plots.map(p => html`<${Scatter} ...${p} best=${search.best} />`)}</section>
+    ${plots.length > 1 && html`<${Parallel} search=${search} there=${there} plots=${plots} />`}`;
 }
 
 const CURVES = 30;
