@@ -15,7 +15,6 @@ struct metrics {
         char *roles[METRIC_ROLES_MAX];
         uint32_t n_names, n_roles, n_series;
         uint32_t cap; /* points of a series at the most */
-        uint64_t left_out;
 };
 
 /* The series of that name, made where it is not there yet. -ENOMEM, -ENOBUFS. */

@@ -215,19 +215,15 @@ int metrics_add(struct metrics *m, struct metric_source *s, uint32_t attempt, co
         struct metric_series *x;
         int r = metric_series_find(m, s, name, &x);
 
-        if (r < 0) {
-                m->left_out += r == -ENOBUFS;
+        if (r < 0)
                 return r;
-        }
         last = x->n > 0 ? x->points + x->n - 1 : NULL;
         if (attempt < x->attempt || (attempt == x->attempt && last && p->usec <= last->usec))
                 return 0;
         if (last && (p->step < last->step || (attempt > x->attempt && p->step == last->step)))
                 go_back(x, p->step);
         x->attempt = attempt;
-        r = metric_series_put(m, x, p);
-        m->left_out += r == -ENOBUFS;
-        return r;
+        return metric_series_put(m, x, p);
 }
 
 /* ---- reading ---- */
@@ -324,16 +320,4 @@ void metrics_free(struct metrics *m) {
 
 void *metrics_owner(const struct metrics *m) {
         return m->owner;
-}
-
-size_t metrics_bytes(const struct metrics *m) {
-        return m ? m->bytes : 0;
-}
-
-size_t metrics_n_sources(const struct metrics *m) {
-        return m ? HASH_COUNT(m->sources) : 0;
-}
-
-uint64_t metrics_n_left_out(const struct metrics *m) {
-        return m ? m->left_out : 0;
 }

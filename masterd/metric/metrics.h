@@ -57,9 +57,6 @@ struct metric_source {
 int metrics_new(struct metric_budget *budget, void *owner, struct metrics **ret);
 void *metrics_owner(const struct metrics *m);
 void metrics_free(struct metrics *m);
-size_t metrics_bytes(const struct metrics *m); /* of memory */
-size_t metrics_n_sources(const struct metrics *m);
-uint64_t metrics_n_left_out(const struct metrics *m); /* points for which there was no room */
 
 /* The process, made where it is not there yet. -ENOMEM, -ENOBUFS: too many, or the budget is used up. */
 int metrics_source(struct metrics *m, const char *role, uint32_t index, uint32_t local,

@@ -18,7 +18,9 @@
 #define WRITE_USEC (30 * USEC_PER_SEC)  /* so long it is gathered, */
 #define ROUND_USEC USEC_PER_SEC         /* and looked for what is due, */
 #define ROUND_BYTES (UINT64_C(4) << 20) /* of which so much is written at once */
-#define NODE_BYTES_MAX (16u << 20)      /* of a node within */
+#define LINES_MAX 10u                   /* of the log, about what finds no room, within */
+#define LINES_USEC (600 * USEC_PER_SEC)
+#define NODE_BYTES_MAX (16u << 20) /* of a node within */
 #define NODE_BYTES_USEC (10 * USEC_PER_SEC)
 
 struct metric_user {
@@ -121,13 +123,28 @@ static void on_written(struct manager *m, void *data) {
         free(w);
 }
 
+/* To those for whom that is news, when what was put into the store by now is on disk. */
+static void tell_written(struct manager *m, uint64_t before_boot) {
+        struct written *w;
+
+        if (m->watch->metrics_unsaid == 0 || before_boot == m->watch->metrics_before)
+                return;
+        w = malloc(sizeof(*w));
+        if (!w)
+                return; /* the next round */
+        *w = (struct written){ before_boot };
+        if (manager_effect(m, on_written, w) < 0)
+                return;
+        m->watch->metrics_before = before_boot;
+        manager_touch(m);
+}
+
 static void arm_round(struct manager *m);
 
 static int on_round(sd_event_source *source, uint64_t usec, void *userdata) {
         struct manager *m = userdata;
         uint64_t now = now_boot();
         struct metric_source *s, *next;
-        struct written *w;
         size_t bytes = 0;
 
         DL_FOREACH_SAFE (m->watch->metrics_dirty, s, next) {
@@ -138,44 +155,49 @@ static int on_round(sd_event_source *source, uint64_t usec, void *userdata) {
                         break;
                 bytes += write_source(m, s);
         }
-        w = malloc(sizeof(*w));
-        if (w) {
-                s = m->watch->metrics_dirty;
-                *w = (struct written){ s ? s->dirty_boot : now };
-                if (m->watch->metrics_unsaid > 0 && manager_effect(m, on_written, w) >= 0)
-                        manager_touch(m);
-                else if (m->watch->metrics_unsaid == 0)
-                        free(w);
-        }
+        tell_written(m, m->watch->metrics_dirty ? m->watch->metrics_dirty->dirty_boot : now);
         arm_round(m);
         return 0;
 }
 
-static void arm_round(struct manager *m) {
+/* When the next one is due to be written; a moment later where all is, or more is due than a round writes. */
+static uint64_t next_round(const struct watch *w, uint64_t now) {
+        const struct metric_source *s = w->metrics_dirty;
+        uint64_t soon = usec_add(now, ROUND_USEC);
+
+        return s && s->dirty_boot > w->metrics_due ? MAX(usec_add(s->dirty_boot, WRITE_USEC), soon) : soon;
+}
+
+static int set_round(struct manager *m, uint64_t at) {
         struct watch *w = m->watch;
+        int enabled = SD_EVENT_OFF;
+        uint64_t before;
+
+        if (!w->metrics_timer)
+                return sd_event_add_time(m->event, &w->metrics_timer, CLOCK_BOOTTIME, at, USEC_PER_SEC,
+                                         on_round, m);
+        TRY(sd_event_source_get_enabled(w->metrics_timer, &enabled));
+        TRY(sd_event_source_get_time(w->metrics_timer, &before));
+        if (enabled != SD_EVENT_OFF && before <= at)
+                return 0;
+        TRY(sd_event_source_set_time(w->metrics_timer, at));
+        return sd_event_source_set_enabled(w->metrics_timer, SD_EVENT_ONESHOT);
+}
+
+static void arm_round(struct manager *m) {
         int r = 0;
 
-        if (!w->metrics_dirty && w->metrics_unsaid == 0)
-                return;
-        if (!w->metrics_timer)
-                r = sd_event_add_time_relative(m->event, &w->metrics_timer, CLOCK_BOOTTIME, ROUND_USEC,
-                                               USEC_PER_SEC, on_round, m);
-        else {
-                int enabled = SD_EVENT_OFF;
-
-                (void)sd_event_source_get_enabled(w->metrics_timer, &enabled);
-                if (enabled == SD_EVENT_OFF)
-                        r = sd_event_source_set_time_relative(w->metrics_timer, ROUND_USEC);
-                if (enabled == SD_EVENT_OFF && r >= 0)
-                        r = sd_event_source_set_enabled(w->metrics_timer, SD_EVENT_ONESHOT);
-        }
+        if (m->watch->metrics_dirty || m->watch->metrics_unsaid > 0)
+                r = set_round(m, next_round(m->watch, now_boot()));
         if (r < 0)
                 (void)sd_event_exit(m->event, log_error_errno(r, "Cannot set a timer"));
 }
 
 void training_registered(struct manager *m, const struct node *node) {
-        if (node->metrics.boot > 0)
-                m->watch->metrics_due = now_boot();
+        if (node->metrics.boot == 0)
+                return;
+        m->watch->metrics_due = now_boot();
+        arm_round(m);
 }
 
 /* ---- taking ---- */
@@ -187,7 +209,7 @@ static int take_points(struct manager *m, struct executor *e, uint32_t local, ui
         struct metric_source *s;
         struct metric_point p;
         struct metrics *metrics;
-        bool news = false;
+        bool news = false, full = false;
         int r;
 
         TRY(metrics_of(m, e->job, &metrics));
@@ -198,12 +220,23 @@ static int take_points(struct manager *m, struct executor *e, uint32_t local, ui
                 if (k == -ENOMEM)
                         return k;
                 news = news || k > 0;
+                full = full || k == -ENOBUFS;
         }
         if (news && s->dirty_boot == 0) {
                 s->dirty_boot = now;
                 DL_APPEND(m->watch->metrics_dirty, s);
         }
-        return r;
+        return r == 0 && full ? -ENOBUFS : r;
+}
+
+/* Not once for each point: it goes on as long as the job does. */
+static void note_no_room(struct manager *m, const struct executor *e, uint64_t now) {
+        if (burst_admit(&m->watch->metrics_lines, now, LINES_USEC, LINES_MAX))
+                log_full(
+                        LOG_WARNING, 0, &(struct log_fields){ .job = e->job->number },
+                        "Job %u: there is no room for all that %s/%u reports of its training (MetricsMax=, %u names); "
+                        "some of it is left out",
+                        e->job->number, executor_role(e)->name, e->index, METRIC_NAMES_MAX);
 }
 
 static int take_said(struct manager *m, struct node *node, sd_bus_message *message, uint64_t now,
@@ -230,6 +263,8 @@ static int take_said(struct manager *m, struct node *node, sd_bus_message *messa
         if (!e || e->node != node || e->leaver.leaves || job_state_ended(e->job->state))
                 return 1;
         r = take_points(m, e, local, id.attempt, points, size, now);
+        if (r == -ENOBUFS)
+                note_no_room(m, e, now);
         /* What is no point was a trainer's word, which the agent does not look into: it costs no other
          * trainer his. */
         return r == -ENOMEM ? r : 1;

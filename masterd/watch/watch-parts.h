@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
+#include "lib/base/burst.h"
 #include "masterd/job/series.h"
 #include "masterd/metric/metrics.h"
 
@@ -14,8 +15,10 @@ struct watch {
         struct metric_budget metrics;
         struct metric_user *metric_users;
         struct metric_source *metrics_dirty;
-        uint64_t metrics_due;    /* what was said before that is written in the next rounds */
-        uint32_t metrics_unsaid; /* nodes that wait to hear what is on disk */
+        uint64_t metrics_due;       /* what was said before that is written in the next rounds */
+        uint64_t metrics_before;    /* what came before that is on disk, and was told last */
+        struct burst metrics_lines; /* of the log */
+        uint32_t metrics_unsaid;    /* nodes that wait to hear what is on disk */
         sd_event_source *metrics_timer;
         sd_event_source *health_timer; /* healing.c: when executors are judged */
         uint32_t peek_first; /* healing-peek.c: the job whose threads are looked at first the next time */
