@@ -136,6 +136,16 @@ for step in range(100000):
 """
 
 
+def test_of_an_array(cluster):
+    """Its elements have them."""
+    number = cluster.submit(job(20, 0, num=1, array="0-1"))
+    assert cluster.wait_job(number) == 0
+    done = cluster.run("n1", "primusctl", "metrics", str(number), user="ml")
+    assert done.returncode == 1 and f"name one of its elements, {number}[INDEX]" in done.stderr
+    rows = json.loads(cluster.primusctl("metrics", "--json", f"{number}[0]", f"{number}[1]"))
+    assert [(r["name"], r["reports"]) for r in rows] == [("loss", 20), ("train/rate", 20)] * 2 and len({r["job"] for r in rows}) == 2
+
+
 def test_should_stop(cluster):
     number = cluster.submit(job(script=STOPS))
     cluster.wait_for(lambda: cluster.primusctl("logs", str(number)).count("begun") == 2, 20, "both trainers")

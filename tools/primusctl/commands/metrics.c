@@ -28,7 +28,8 @@ static int ask_metrics(struct cli *c, const struct job_ref *job, json_t **ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
         int r = cli_job_call(c, job, "ListMetrics", &m);
 
-        return r ? r : ask_list(c, m, job, &json_metric, ret);
+        r = r ? r : ask_list(c, m, job, &json_metric, ret);
+        return r || json_array_size(*ret) > 0 ? r : ask_no_array(c, job);
 }
 
 /* ROLE or ROLE/INDEX of the options. */
