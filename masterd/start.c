@@ -101,10 +101,6 @@ static void watch_executor_over(struct manager *m, struct executor *e) {
         healing_ended(m, e);
 }
 
-static void watch_node_registered(struct manager *m, struct node *node, const struct registration *g) {
-        training_registered(m, node);
-}
-
 static int watch_jobs_loaded(struct manager *m) {
         int r = training_load(m);
 
@@ -175,7 +171,6 @@ static const struct listener fleet = {
 
 static const struct listener watch = {
         .jobs_loaded = watch_jobs_loaded,
-        .node_registered = watch_node_registered,
         .executor_over = watch_executor_over,
         .executor_failure_counted = healing_failed,
         .job_attempt_over = watch_job_attempt_over,
@@ -281,6 +276,7 @@ int start_new(struct manager **ret) {
 /* The new term is on disk: from here on orders may leave. */
 static void serve(struct manager *m, void *data) {
         static const struct link_handlers link_handlers = { .vtable = api_link_vtable,
+                                                            .main_gone = training_node_gone,
                                                             .bulk_gone = sessions_node_gone };
         int r;
 

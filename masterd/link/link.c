@@ -31,8 +31,10 @@ sd_bus *link_bus(const struct node *node) {
 static void detach(struct link *l) {
         if (!l->node)
                 return;
-        if (l->node->link == l)
+        if (l->node->link == l) {
                 l->node->link = NULL;
+                l->manager->link->handlers->main_gone(l->manager, l->node);
+        }
         if (l->node->bulk == l) {
                 l->manager->link->handlers->bulk_gone(l->manager, l->node);
                 l->node->bulk = NULL;

@@ -31,9 +31,10 @@ struct link {
 };
 
 /* What is above the connections: the methods that agents call (userdata: their link), and whom to tell that
- * the second connection of a host is gone. */
+ * a host's main connection, or its second one, is gone. */
 struct link_handlers {
         const sd_bus_vtable *vtable;
+        void (*main_gone)(struct manager *m, const struct node *node);
         void (*bulk_gone)(struct manager *m, const struct node *node);
 };
 

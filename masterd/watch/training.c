@@ -15,8 +15,9 @@
 #include "masterd/link/link.h"
 #include "masterd/watch/watch-parts.h"
 
-#define WRITE_USEC (30 * USEC_PER_SEC)  /* so long it is gathered, */
-#define ROUND_USEC USEC_PER_SEC         /* and looked for what is due, */
+#define WRITE_USEC (30 * USEC_PER_SEC) /* so long it is gathered, */
+#define ROUND_USEC USEC_PER_SEC        /* and looked for what is due, */
+#define ACCURACY_USEC (10 * USEC_PER_MSEC)
 #define ROUND_BYTES (UINT64_C(4) << 20) /* of which so much is written at once */
 #define LINES_MAX 10u                   /* of the log, about what finds no room, within */
 #define LINES_USEC (600 * USEC_PER_SEC)
@@ -174,7 +175,7 @@ static int set_round(struct manager *m, uint64_t at) {
         uint64_t before;
 
         if (!w->metrics_timer)
-                return sd_event_add_time(m->event, &w->metrics_timer, CLOCK_BOOTTIME, at, USEC_PER_SEC,
+                return sd_event_add_time(m->event, &w->metrics_timer, CLOCK_BOOTTIME, at, ACCURACY_USEC,
                                          on_round, m);
         TRY(sd_event_source_get_enabled(w->metrics_timer, &enabled));
         TRY(sd_event_source_get_time(w->metrics_timer, &before));
@@ -193,11 +194,16 @@ static void arm_round(struct manager *m) {
                 (void)sd_event_exit(m->event, log_error_errno(r, "Cannot set a timer"));
 }
 
-void training_registered(struct manager *m, const struct node *node) {
+void training_node_gone(struct manager *m, const struct node *node) {
+        int r;
+
         if (node->metrics.boot == 0)
                 return;
         m->watch->metrics_due = now_boot();
-        arm_round(m);
+        /* Not here: it may be masterd itself that ends, which has written all (-ESTALE: its loop is over). */
+        r = set_round(m, m->watch->metrics_due);
+        if (r < 0 && r != -ESTALE)
+                (void)sd_event_exit(m->event, log_error_errno(r, "Cannot set a timer"));
 }
 
 /* ---- taking ---- */

@@ -16,8 +16,9 @@ struct node;
  * over. 1: the node says more than it has to, and should be read more slowly; negative: not usable. */
 int training_received(struct manager *m, struct node *node, sd_bus_message *message);
 
-/* Its agent may be another one, which does not know what the one before it has said: that is written now. */
-void training_registered(struct manager *m, const struct node *node);
+/* Its link is over. Its agent may have ended, and with it what it would have said again: that is written now.
+ */
+void training_node_gone(struct manager *m, const struct node *node);
 
 /* From the store, of active jobs. */
 int training_load(struct manager *m);

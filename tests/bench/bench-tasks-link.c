@@ -133,7 +133,9 @@ static void bulk_gone(struct manager *m, const struct node *node) {
 }
 
 static _Noreturn void run_master(const char *directory, uint16_t port, unsigned executors, pid_t parent) {
-        static const struct link_handlers handlers = { .vtable = api_link_vtable, .bulk_gone = bulk_gone };
+        static const struct link_handlers handlers = { .vtable = api_link_vtable,
+                                                       .main_gone = bulk_gone,
+                                                       .bulk_gone = bulk_gone };
         _cleanup_free_ char *path = NULL;
         struct manager *m;
         struct node *node;
