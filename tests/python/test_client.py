@@ -78,6 +78,9 @@ def gateway(tmp_path):
     (lambda c: c.why(7), {"summary": "x"}, "GET jobs/7/why", None, {"summary": "x"}),
     (lambda c: c.events(7, after=3), {"events": []}, "GET jobs/7/events?after=3", None, []),
     (lambda c: c.metrics(7, history="4h"), {}, "GET jobs/7/telemetry?history=4h", None, {}),
+    (lambda c: c.training(7), {"metrics": [1]}, "GET jobs/7/metrics", None, [1]),
+    (lambda c: c.series(7, "a/b c", role="w", points=5), {"series": [1], "total": 1}, "GET jobs/7/metrics/points?name=a%2Fb+c&role=w&points=5&from=0", None, [1]),
+    (lambda c: c.trials(7), {"trials": []}, "GET jobs/7/trials?from=0", None, []),
     (lambda c: c.scale(7, worker=4, version=2), {"version": 3}, "POST jobs/7/scale", {"roles": {"worker": 4}}, 3),
     (lambda c: c.update(7, {"priority": 5}), {"version": 3}, "PATCH jobs/7", {"priority": 5}, 3),
     (lambda c: c.sources(7), {"data": {"sources": [{"name": "a"}]}}, "GET jobs/7", None, [{"name": "a"}]),
@@ -100,6 +103,14 @@ def test_calls(client, gateway, call, out, asked, given, result):
     assert (f"{method} {path.removeprefix('/v1/')}", body) == (asked, given)
     if method != "GET":
         assert (headers["Content-Type"], headers["Primus-Request"]) == ("application/json", "1")
+
+
+def test_in_parts(client, gateway):
+    """What has more rows than an answer."""
+    gateway.answers = [(200, {"series": [1, 2], "total": 3}), (200, {"series": [3], "total": 3}), (200, {"trials": [1, 2]}), (200, {"trials": [3]}), (200, {"trials": []})]
+    with client.Client(gateway.where) as cluster:
+        assert cluster.series(7, "loss") == [1, 2, 3] and cluster.trials(7) == [1, 2, 3]
+    assert [path.partition("from=")[2] for _, path, *_ in gateway.asked] == ["0", "2", "0", "2", "3"]
 
 
 def test_versions(client, gateway):

@@ -88,6 +88,26 @@ class Client:
         """Figures of its roles and executors, now; history: with their course over the last "10min" or "4h", also of a job that has ended, before its end."""
         return self._gateway.ask("GET", f"jobs/{int(job)}/telemetry", {"history": history, "role": role})
 
+    def training(self, job: int) -> list[dict[str, Any]]:
+        """What its trainers have reported of their training: `primusctl metrics --json`."""
+        return self._gateway.ask("GET", f"jobs/{int(job)}/metrics")["metrics"]
+
+    def series(self, job: int, name: str, role: str | None = None, index: int | None = None, points: int | None = None) -> list[dict[str, Any]]:
+        """The points of one of them, for each process that has reported it: `primusctl metrics --json --name`."""
+        found: list[dict[str, Any]] = []
+        while True:
+            answer = self._gateway.ask("GET", f"jobs/{int(job)}/metrics/points", {"name": name, "role": role, "index": index, "points": points, "from": len(found)})
+            found += answer["series"]
+            if not answer["series"] or len(found) >= answer["total"]:
+                return found
+
+    def trials(self, job: int) -> list[dict[str, Any]]:
+        """The trials of a search, by their number."""
+        found: list[dict[str, Any]] = []
+        while some := self._gateway.ask("GET", f"jobs/{int(job)}/trials", {"from": len(found)})["trials"]:
+            found += some
+        return found
+
     def wait(self, job: int, timeout: float | None = None) -> int:
         """Waits until the job is over. Returns 0 (it succeeded), 1 (it failed), 3 (it was killed), or what the kill said.
 
