@@ -82,7 +82,7 @@ def test_every_view_in_both_colours_and_narrow(cluster, browse):
     views = {"#/": "All 3 hosts are ready", "#/jobs?all=1": "fails", "#/queue": "waits", "#/hosts": "n3", "#/host/n1": "About it", "#/usage": "Usage", "#/submit": "Submit a job",
              f"#/job/{failed}": "ValueError: bad shard 17", f"#/job/{job}": "worker/1", f"#/job/{waits}/why": "Pool", f"#/job/{job}/timeline": "2 attempts",
              f"#/job/{job}/inside": "Look now", f"#/job/{job}/events": "submitted", f"#/job/{array}": "2 elements: 2 succeeded", f"#/jobs?array={array}&all=1": f"{array}[1]", "#/jobs?user=ml&all=1": "talks", "#/job/x": "no such job", "#/savepoints": "There is none",
-             f"#/job/{job}/config": '"talks"', f"#/job/{job}/logs": "Live", f"#/job/{job}/metrics": "10 minutes", "#/bla": "no such page"}
+             f"#/job/{job}/config": '"talks"', f"#/job/{job}/logs": "Live", f"#/job/{job}/metrics": "10 minutes", f"#/job/{job}/training": "have said nothing", "#/bla": "no such page"}
     grounds = set()
     for scheme, width in (("light", WINDOW[0]), ("dark", WINDOW[0]), ("light", 400)):
         b.scheme(scheme)
