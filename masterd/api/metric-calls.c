@@ -46,11 +46,12 @@ static void add_number(double *into, double value, bool lower) {
 static int add_summary(struct summaries *t, const struct metrics *m, const struct metric_source *s,
                        const struct metric_series *x) {
         uint32_t *at = t->at + (size_t)s->key.role * (METRIC_JOB_NAMES_MAX + 1) + x->name;
-        const struct metric_point *last = x->points + x->n - 1;
+        const struct metric_point *last;
         struct summary *row;
 
         if (x->n == 0)
                 return 0;
+        last = x->points + x->n - 1;
         if (*at == 0) {
                 if (t->n == t->max) {
                         size_t max = MAX(2 * t->max, (size_t)16);

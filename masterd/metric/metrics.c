@@ -80,11 +80,10 @@ static void go_back(struct metric_series *s, uint64_t step) {
 }
 
 int metric_series_put(struct metrics *m, struct metric_series *s, const struct metric_point *p) {
-        struct metric_point *tail = s->points + s->n - 1;
         int r;
 
         if (s->n > 0 && s->filled < s->width) {
-                *tail = metric_join(tail, p);
+                s->points[s->n - 1] = metric_join(s->points + s->n - 1, p);
                 s->filled++;
                 return 1;
         }

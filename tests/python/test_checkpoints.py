@@ -2,11 +2,16 @@
 """primus.checkpoints: whole or not there, whoever is killed at which call; several ranks; manifests that are not."""
 import json
 import os
+import pathlib
 import shutil
 import stat
+import sys
 
 import pytest
-from primus import checkpoints
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib/primus/python"))
+
+from primus import checkpoints  # noqa: E402
 
 
 class Feed:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """primus.metrics outside of Primus, where the same program runs alone; and names. (Inside: tests/cluster/test_training.py.)"""
+import pathlib
 import subprocess
 import sys
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib/primus/python"))
 
 ALONE = """
 from primus import metrics, trial
@@ -23,9 +26,8 @@ print("done")
 """
 
 
-def test_alone(monkeypatch):
-    monkeypatch.delenv("PRIMUS_SOCKET", raising=False)
-    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=60)
+def test_alone(environment):
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["primus.metrics.SummaryWriter has no add_histogram(): metrics are numbers", "done"]
 
@@ -59,6 +61,6 @@ assert primus.should_stop() and primus.should_stop() and said == ["mine"]
 """
 
 
-def test_should_stop():
-    done = subprocess.run([sys.executable, "-c", STOPS], capture_output=True, text=True, timeout=60)
+def test_should_stop(environment):
+    done = subprocess.run([sys.executable, "-c", STOPS], capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == 0, done.stderr

@@ -4,11 +4,16 @@ it was told."""
 import http.server
 import io
 import json
+import pathlib
+import sys
 import threading
 import urllib.parse
 
 import pytest
-from primus import mlflow
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib/primus/python"))
+
+from primus import mlflow  # noqa: E402
 
 HEAD = ",".join(mlflow.COLUMNS)
 ROWS = ["418,worker,0,0,loss,1,2026-01-31T00:00:01Z,1,0.5,0.5,0.5,0.5", "418,worker,0,0,loss,9,2026-01-31T00:00:02Z,3,0.25,0.2,0.4,0.3",
