@@ -53,6 +53,9 @@ int agent_hear(int fd, int msec, struct feed_header *ret, uint8_t *body, size_t 
         if (r <= 0)
                 return r < 0 && errno != EINTR ? -errno : 0;
         n = recvmsg(fd, &m, 0);
+        /* The other side has gone without reading all; what it said before lies there still. */
+        if (n < 0 && errno == ECONNRESET)
+                n = recvmsg(fd, &m, 0);
         if (n < 0)
                 return errno == EINTR ? 0 : -errno;
         if (n < (ssize_t)sizeof(*ret) || ret->size != (size_t)n - sizeof(*ret) || (m.msg_flags & MSG_TRUNC))
@@ -67,6 +70,8 @@ static int identify_self(int fd, char why[static AGENT_WHY_MAX]) {
         uint8_t body[600];
         int r = agent_say(fd, FEED_HELLO, &hello, sizeof(hello), 0);
 
+        if (r == -EPIPE || r == -ECONNRESET) /* refused already: why comes next */
+                r = 0;
         while (r >= 0) {
                 r = agent_hear(fd, IDENTIFY_MSEC, &header, body, sizeof(body));
                 if (r == 0)

@@ -26,7 +26,10 @@ static void test_kept(void **state) {
                 assert_int_equal(say(other, t, 3, i * 7, 1000000 + i * 1000003, 5), 1);
         }
         assert_int_equal(all(m, s, a), all(other, t, b));
-        assert_memory_equal(a, b, all(m, s, a) * sizeof(*a));
+        for (size_t i = 0; i < all(m, s, a); i++) {
+                assert_true(a[i].step == b[i].step && a[i].usec == b[i].usec && a[i].count == b[i].count);
+                assert_memory_equal(&a[i].last, &b[i].last, 4 * sizeof(double)); /* NaN is the same, too */
+        }
         assert_int_equal(say(other, t, 2, 1, UINT64_C(1) << 50, 1), 0);
         metrics_free(other);
         for (size_t cut = 0; cut < size; cut += cut < 200 ? 1 : 97) { /* and no byte of it is believed */
