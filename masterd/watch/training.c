@@ -148,6 +148,7 @@ static int on_round(sd_event_source *source, uint64_t usec, void *userdata) {
         struct metric_source *s, *next;
         size_t bytes = 0;
 
+        m->watch->metrics_round = now;
         DL_FOREACH_SAFE (m->watch->metrics_dirty, s, next) {
                 bool due =
                         s->dirty_boot <= m->watch->metrics_due || now >= usec_add(s->dirty_boot, WRITE_USEC);
@@ -194,14 +195,17 @@ static void arm_round(struct manager *m) {
                 (void)sd_event_exit(m->event, log_error_errno(r, "Cannot set a timer"));
 }
 
+/* Of whom it is that is not written yet is not asked: what a host has been told is on disk may be behind what
+ * it has said since. Hosts that go one after another have a round each second. */
 void training_node_gone(struct manager *m, const struct node *node) {
+        struct watch *w = m->watch;
         int r;
 
-        if (node->metrics.boot == 0)
+        if (!w->metrics_dirty)
                 return;
-        m->watch->metrics_due = now_boot();
+        w->metrics_due = now_boot();
         /* Not here: it may be masterd itself that ends, which has written all (-ESTALE: its loop is over). */
-        r = set_round(m, m->watch->metrics_due);
+        r = set_round(m, MAX(w->metrics_due, usec_add(w->metrics_round, ROUND_USEC)));
         if (r < 0 && r != -ESTALE)
                 (void)sd_event_exit(m->event, log_error_errno(r, "Cannot set a timer"));
 }

@@ -16,6 +16,7 @@ struct watch {
         struct metric_user *metric_users;
         struct metric_source *metrics_dirty;
         uint64_t metrics_due;       /* what was said before that is written in the next rounds */
+        uint64_t metrics_round;     /* when the last one was */
         uint64_t metrics_before;    /* what came before that is on disk, and was told last */
         struct burst metrics_lines; /* of the log */
         uint32_t metrics_unsaid;    /* nodes that wait to hear what is on disk */

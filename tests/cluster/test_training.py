@@ -87,7 +87,7 @@ def test_through_kills(cluster):
             cluster.wait_nodes()
             for n in ("n1", "n2", "n3"):  # an agent forgets what it has said; masterd, killed in a moment, had it in memory
                 cluster.exec(n, "systemctl", "kill", "-s", "KILL", AGENTD)
-            time.sleep(1)
+            time.sleep(2)
     assert cluster.wait_job(number, timeout=60) == 0
     for rank, s in enumerate(read(cluster, number, "loss")):
         assert (s["step"][0], s["step"][-1], sum(s["reports"])) == (s["step"][0], 299, 300)
