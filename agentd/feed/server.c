@@ -23,11 +23,11 @@
 #include "lib/wire/metrics.h"
 
 #define REFUSED_SAY_USEC (10 * USEC_PER_SEC)
-#define ACCEPT_TURN 32u /* connections taken, ... */
-#define METRICS_A_SECOND                                                                                     \
-        8u /* packets of metrics of one peer that are taken; libprimus sends one, and again the last on a    \
-              new connection */
+#define ACCEPT_TURN 32u  /* connections taken, ... */
 #define RECEIVE_TURN 16u /* ... and packets of one peer read, before others get a turn */
+/* Packets of metrics of one peer that are taken; libprimus sends one, and its last again on a new connection.
+ */
+#define METRICS_A_SECOND 8u
 
 const struct feed_limits feed_limits_default = {
         .connections = 4096,

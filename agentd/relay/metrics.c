@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/try.h"
+#include "lib/base/unitname.h"
 
 #define TOGETHER_USEC (2 * USEC_PER_SEC)  /* what comes within that is one message */
 #define BATCH_BYTES (UINT64_C(128) << 10) /* of one message, about */
@@ -35,13 +36,12 @@ struct batch {
 
 /* What an executor has said since the last message. */
 struct share {
-        struct executor_id id;
+        char unit[UNIT_NAME_MAX];
         size_t bytes;
         UT_hash_handle hh;
 };
 
 struct metric_relay {
-        sd_event *event;
         sd_event_source *timer;
         struct link *link;
         struct batch *batches, *open; /* open: the last of them, or NULL */
@@ -97,21 +97,17 @@ static void forget_shares(struct metric_relay *r) {
 
 /* One that says more than any trainer does takes nothing from the others. */
 static bool may_say(struct metric_relay *r, const struct executor_id *id, size_t size) {
-        struct executor_id key = {}; /* without what stands behind the end of its role */
+        char unit[UNIT_NAME_MAX];
         struct share *x;
 
-        key.job_uid = id->job_uid;
-        key.job = id->job;
-        strcpy(key.role, id->role);
-        key.index = id->index;
-        key.attempt = id->attempt;
-        HASH_FIND(hh, r->shares, &key, sizeof(key), x);
+        executor_unit_name(id->job, id->role, id->index, id->attempt, unit);
+        HASH_FIND_STR(r->shares, unit, x);
         if (!x) {
                 x = calloc(1, sizeof(*x));
                 if (!x)
                         return false;
-                x->id = key;
-                HASH_ADD(hh, r->shares, id, sizeof(key), x);
+                strcpy(x->unit, unit);
+                HASH_ADD_STR(r->shares, unit, x);
         }
         if (x->bytes + size > EXECUTOR_BYTES_MAX)
                 return false;
@@ -221,7 +217,6 @@ int metric_relay_new(sd_event *event, struct metric_relay **ret) {
 
         if (!r)
                 return -ENOMEM;
-        r->event = sd_event_ref(event);
         /* So that the numbers of an agent that was started anew are behind those of the one before. */
         r->seq = now_real();
         TRY(sd_event_add_time_relative(event, &r->timer, CLOCK_BOOTTIME, TOGETHER_USEC, USEC_PER_SEC / 2,
@@ -238,6 +233,5 @@ void metric_relay_free(struct metric_relay *r) {
                 batch_free(r, r->batches);
         forget_shares(r);
         sd_event_source_disable_unref(r->timer);
-        sd_event_unref(r->event);
         free(r);
 }

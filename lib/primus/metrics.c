@@ -99,12 +99,8 @@ static uint32_t points_of(const struct series *s) {
 }
 
 static void join_neighbours(struct series *s) {
-        uint32_t n = 0;
+        uint32_t n = metric_halve(s->points, s->n, &s->width, &s->filled);
 
-        for (uint32_t i = 0; i < s->n; i += 2)
-                s->points[n++] = i + 1 < s->n ? metric_join(s->points + i, s->points + i + 1) : s->points[i];
-        s->filled += s->n % 2 == 0 ? s->width : 0;
-        s->width *= 2;
         state.n_known -= s->n - n;
         s->n = n;
         if (s->n >= points_of(s)) { /* the last one takes all that comes */

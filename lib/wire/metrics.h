@@ -113,3 +113,16 @@ static inline struct metric_point metric_join(const struct metric_point *a, cons
         }
         return c;
 }
+
+/* n points, each of width of those that came, but the last of filled: two neighbours become one. Returns how
+ * many points there are then. */
+static inline uint32_t metric_halve(struct metric_point *points, uint32_t n, uint32_t *width,
+                                    uint32_t *filled) {
+        uint32_t joined = 0;
+
+        for (uint32_t i = 0; i < n; i += 2)
+                points[joined++] = i + 1 < n ? metric_join(points + i, points + i + 1) : points[i];
+        *filled += n % 2 == 0 ? *width : 0;
+        *width *= 2;
+        return joined;
+}

@@ -294,33 +294,30 @@ static int on_pressure(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 1;
 }
 
-static int on_telemetry(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        struct link *l = userdata;
-        int r;
-
-        if (!node_of(l) || l->bulk || !l->registered)
-                return 1;
-        r = telemetry_received(l->manager, l->node, m);
+/* r > 0: it says more than it has to. */
+static int received(struct link *l, int r, const char *what) {
         if (r < 0)
-                unusable(l, r, "telemetry");
+                unusable(l, r, what);
         if (r != 0) /* so that one which sends nothing else does not fill the log either */
                 link_hold(l, LINK_NOTICED_USEC);
         return 1;
 }
 
+static int on_telemetry(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+
+        if (!node_of(l) || l->bulk || !l->registered)
+                return 1;
+        return received(l, telemetry_received(l->manager, l->node, m), "telemetry");
+}
+
 /* Also ahead of Register, which may say that the executors have ended. */
 static int on_metrics(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
-        int r;
 
         if (!node_of(l) || l->bulk)
                 return 1;
-        r = training_received(l->manager, l->node, m);
-        if (r < 0)
-                unusable(l, r, "message of metrics");
-        if (r != 0)
-                link_hold(l, LINK_NOTICED_USEC);
-        return 1;
+        return received(l, training_received(l->manager, l->node, m), "message of metrics");
 }
 
 static int on_feed_open(sd_bus_message *m, void *userdata, sd_bus_error *error) {

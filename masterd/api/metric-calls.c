@@ -139,37 +139,32 @@ static int read_wish(sd_bus_message *call, struct wish *ret, sd_bus_error *error
         return 0;
 }
 
-static int append_column(sd_bus_message *reply, const char *key, const struct metric_point *p, size_t n,
-                         size_t offset) {
-        TRY(reply_open_array(reply, key, "ad"));
-        for (size_t i = 0; i < n; i++)
-                TRY(sd_bus_message_append_basic(reply, 'd', (const uint8_t *)(p + i) + offset));
-        return reply_close_array(reply);
-}
-
-static int append_numbers(sd_bus_message *reply, const char *key, const struct metric_point *p, size_t n,
-                          size_t offset) {
-        TRY(reply_open_array(reply, key, "at"));
-        for (size_t i = 0; i < n; i++)
-                TRY(sd_bus_message_append_basic(reply, 't', (const uint8_t *)(p + i) + offset));
-        return reply_close_array(reply);
-}
+static const struct {
+        const char *key;
+        char type;
+        size_t offset;
+} columns[] = {
+        { "step", 't', offsetof(struct metric_point, step) },
+        { "at", 't', offsetof(struct metric_point, usec) },
+        { "reports", 'u', offsetof(struct metric_point, count) },
+        { "last", 'd', offsetof(struct metric_point, last) },
+        { "min", 'd', offsetof(struct metric_point, min) },
+        { "max", 'd', offsetof(struct metric_point, max) },
+        { "mean", 'd', offsetof(struct metric_point, mean) },
+};
 
 static int append_series(sd_bus_message *reply, const struct metric_source *s, const struct metric_point *p,
                          size_t n) {
         TRY(sd_bus_message_open_container(reply, 'a', "{sv}"));
         TRY(sd_bus_message_append(reply, "{sv}{sv}{sv}", "role", "s", s->role, "index", "u", s->key.index,
                                   "local", "u", s->key.local));
-        TRY(append_numbers(reply, "step", p, n, offsetof(struct metric_point, step)));
-        TRY(append_numbers(reply, "at", p, n, offsetof(struct metric_point, usec)));
-        TRY(reply_open_array(reply, "reports", "au"));
-        for (size_t i = 0; i < n; i++)
-                TRY(sd_bus_message_append_basic(reply, 'u', &p[i].count));
-        TRY(reply_close_array(reply));
-        TRY(append_column(reply, "last", p, n, offsetof(struct metric_point, last)));
-        TRY(append_column(reply, "min", p, n, offsetof(struct metric_point, min)));
-        TRY(append_column(reply, "max", p, n, offsetof(struct metric_point, max)));
-        TRY(append_column(reply, "mean", p, n, offsetof(struct metric_point, mean)));
+        for (size_t k = 0; k < ELEMENTSOF(columns); k++) {
+                TRY(reply_open_array(reply, columns[k].key, (char[]){ 'a', columns[k].type, 0 }));
+                for (size_t i = 0; i < n; i++)
+                        TRY(sd_bus_message_append_basic(reply, columns[k].type,
+                                                        (const uint8_t *)(p + i) + columns[k].offset));
+                TRY(reply_close_array(reply));
+        }
         return sd_bus_message_close_container(reply);
 }
 

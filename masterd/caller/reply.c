@@ -7,38 +7,28 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 
 #define ROW_MAX 64
 
-int reply_list_new(sd_bus_message *call, const char *row, sd_bus_message **ret) {
-        sd_bus_message *reply = NULL;
-        char type[ROW_MAX];
-        int r = sd_bus_message_new_method_return(call, &reply);
+static int new_array(sd_bus_message *call, const char *type, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 
-        if (r >= 0) {
-                snprintf(type, sizeof(type), "(%s)", row);
-                r = sd_bus_message_open_container(reply, 'a', type);
-        }
-        if (r < 0) {
-                sd_bus_message_unref(reply);
-                return r;
-        }
-        *ret = reply;
+        TRY(sd_bus_message_new_method_return(call, &reply));
+        TRY(sd_bus_message_open_container(reply, 'a', type));
+        *ret = TAKE_PTR(reply);
         return 0;
 }
 
-int reply_dicts_new(sd_bus_message *call, sd_bus_message **ret) {
-        sd_bus_message *reply = NULL;
-        int r = sd_bus_message_new_method_return(call, &reply);
+int reply_list_new(sd_bus_message *call, const char *row, sd_bus_message **ret) {
+        char type[ROW_MAX];
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-        if (r < 0) {
-                sd_bus_message_unref(reply);
-                return r;
-        }
-        *ret = reply;
-        return 0;
+        snprintf(type, sizeof(type), "(%s)", row);
+        return new_array(call, type, ret);
+}
+
+int reply_dicts_new(sd_bus_message *call, sd_bus_message **ret) {
+        return new_array(call, "a{sv}", ret);
 }
 
 int reply_list_send(sd_bus_message *reply, int r) {

@@ -21,12 +21,10 @@
 int feeding_message(const struct executor *e, const char *member, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         struct executor_id id = executor_id_of(e);
-        sd_bus *bus = e->node ? link_bus(e->node) : NULL;
 
-        if (!bus)
+        if (!e->node)
                 return -ENOTCONN;
-        TRY(sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, member));
-        TRY(sd_bus_message_set_expect_reply(message, false));
+        TRY(link_one_way(e->node, member, &message));
         TRY(executor_id_append(message, &id));
         *ret = TAKE_PTR(message);
         return 0;

@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages.h"
 #include "masterd/core/manager.h"
 #include "masterd/link/identity.h"
@@ -26,6 +27,18 @@ static struct link *link_of(struct manager *m, struct peer *p) {
 
 sd_bus *link_bus(const struct node *node) {
         return node->link && node->link->registered ? peer_bus(node->link->peer) : NULL;
+}
+
+int link_one_way(const struct node *node, const char *member, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        sd_bus *bus = link_bus(node);
+
+        if (!bus)
+                return -ENOTCONN;
+        TRY(sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, member));
+        TRY(sd_bus_message_set_expect_reply(message, false));
+        *ret = TAKE_PTR(message);
+        return 0;
 }
 
 static void detach(struct link *l) {

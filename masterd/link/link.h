@@ -48,3 +48,5 @@ void link_attach_bulk(struct link *l, struct node *node);
 void link_drop(struct node *node, const char *why);
 /* The bus for orders, or NULL while the node is not connected and registered. */
 sd_bus *link_bus(const struct node *node);
+/* A message to the node that is not answered. -ENOTCONN. */
+int link_one_way(const struct node *node, const char *member, sd_bus_message **ret);

@@ -139,14 +139,9 @@ int orders_stop_stale_later(struct manager *m, const struct node *node, const st
 /* A message that is not answered; NULL where the node is gone or not connected. */
 static sd_bus_message *one_way(struct manager *m, const struct order *o, const char *method) {
         struct node *node = nodes_get(&m->nodes, o->node);
-        sd_bus *bus = node ? link_bus(node) : NULL;
         sd_bus_message *message = NULL;
 
-        if (!bus ||
-            sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, method) < 0 ||
-            sd_bus_message_set_expect_reply(message, false) < 0)
-                return sd_bus_message_unref(message);
-        return message;
+        return node && link_one_way(node, method, &message) >= 0 ? message : NULL;
 }
 
 /* Ends and sends it, when r says that all of it is in. */

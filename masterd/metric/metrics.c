@@ -56,17 +56,6 @@ static int resize_series(struct metrics *m, struct metric_series *s, uint32_t ro
 
 /* ---- points ---- */
 
-/* Two neighbours become one. */
-static void join_neighbours(struct metric_series *s) {
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < s->n; i += 2)
-                s->points[n++] = i + 1 < s->n ? metric_join(s->points + i, s->points + i + 1) : s->points[i];
-        s->filled += s->n % 2 == 0 ? s->width : 0;
-        s->width *= 2;
-        s->n = n;
-}
-
 /* What was said of steps from this one on is of a past that has not happened. */
 static void go_back(struct metric_series *s, uint64_t step) {
         uint32_t n = s->n;
@@ -95,7 +84,7 @@ int metric_series_put(struct metrics *m, struct metric_series *s, const struct m
         if (s->n == s->room) {
                 if (s->width > UINT32_MAX / 4)
                         return -ENOBUFS; /* 2^30 points of it were said */
-                join_neighbours(s);
+                s->n = metric_halve(s->points, s->n, &s->width, &s->filled);
                 return metric_series_put(m, s, p);
         }
         s->points[s->n++] = *p;
@@ -105,7 +94,7 @@ int metric_series_put(struct metrics *m, struct metric_series *s, const struct m
 
 static void fit_into_cap(struct metrics *m, struct metric_series *s) {
         while (s->n > m->cap)
-                join_neighbours(s);
+                s->n = metric_halve(s->points, s->n, &s->width, &s->filled);
         if (s->room > m->cap)
                 (void)resize_series(m, s, m->cap);
 }
@@ -236,6 +225,10 @@ static int by_place(const void *a, const void *b) {
         if (x->key.index != y->key.index)
                 return x->key.index < y->key.index ? -1 : 1;
         return (x->key.local > y->key.local) - (x->key.local < y->key.local);
+}
+
+struct metric_source *metrics_next(const struct metrics *m, const struct metric_source *s) {
+        return s ? s->hh.next : m->sources;
 }
 
 int metrics_sorted(struct metrics *m, struct metric_source *const **ret, size_t *ret_n) {

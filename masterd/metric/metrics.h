@@ -67,7 +67,9 @@ int metrics_source(struct metrics *m, const char *role, uint32_t index, uint32_t
 int metrics_add(struct metrics *m, struct metric_source *s, uint32_t attempt, const char *name,
                 const struct metric_point *p);
 
-/* All processes, by role, index and local rank. Sorted when asked: valid until one is made. */
+/* All processes, in any order: the one behind s, or (NULL) the first; NULL: no more. */
+struct metric_source *metrics_next(const struct metrics *m, const struct metric_source *s);
+/* The same, by role, index and local rank. Sorted when asked: valid until one is made. */
 int metrics_sorted(struct metrics *m, struct metric_source *const **ret, size_t *ret_n);
 const char *metrics_name(const struct metrics *m, uint8_t name);
 /* NULL: there is none. */

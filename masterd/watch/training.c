@@ -49,12 +49,13 @@ static struct metric_user *user_of(struct manager *m, uint32_t uid) {
 }
 
 static int metrics_of(struct manager *m, struct job *j, struct metrics **ret) {
-        struct metric_user *u = j->metrics ? NULL : user_of(m, j->owner);
+        if (!j->metrics) {
+                struct metric_user *u = user_of(m, j->owner);
 
-        if (!j->metrics && !u)
-                return -ENOMEM;
-        if (!j->metrics)
+                if (!u)
+                        return -ENOMEM;
                 TRY(metrics_new(&u->budget, j, &j->metrics));
+        }
         *ret = j->metrics;
         return 0;
 }
@@ -95,14 +96,10 @@ void training_write_all(struct manager *m) {
 
 static void say_kept(const struct node *node, uint64_t seq) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
-        sd_bus *bus = link_bus(node);
 
-        if (bus &&
-            sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "MetricsKept") >=
-                    0 &&
-            sd_bus_message_set_expect_reply(message, false) >= 0 &&
+        if (link_one_way(node, "MetricsKept", &message) >= 0 &&
             sd_bus_message_append(message, "ta{sv}", seq, 0) >= 0)
-                (void)sd_bus_send(bus, message, NULL);
+                (void)sd_bus_send(NULL, message, NULL);
 }
 
 struct written {
@@ -326,20 +323,15 @@ int training_load(struct manager *m) {
 }
 
 static void drop_metrics(struct manager *m, struct job *j, bool write) {
-        struct metric_source *const *list;
         struct metric_user *u;
-        size_t n = 0;
 
         if (!j->metrics)
                 return;
-        (void)metrics_sorted(j->metrics, &list, &n);
-        for (size_t i = 0; i < n; i++) {
-                if (list[i]->dirty_boot == 0)
-                        continue;
-                if (write)
-                        (void)write_source(m, list[i]);
-                if (list[i]->dirty_boot > 0)
-                        DL_DELETE(m->watch->metrics_dirty, list[i]);
+        for (struct metric_source *s = metrics_next(j->metrics, NULL); s; s = metrics_next(j->metrics, s)) {
+                if (s->dirty_boot > 0 && write)
+                        (void)write_source(m, s);
+                if (s->dirty_boot > 0)
+                        DL_DELETE(m->watch->metrics_dirty, s);
         }
         metrics_free(j->metrics);
         j->metrics = NULL;

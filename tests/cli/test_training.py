@@ -126,7 +126,8 @@ def test_event_files(job, ctl, tmp_path):
 
 @pytest.mark.parametrize("arguments, says", [
     (("--csv", "--json", 1), "--csv or --json, not both"), (("--csv", "--tensorboard", "x", 1), "one of them"), (("--points", 5, 1), "are for the points of --name"),
-    (("--role", "w", 1), "are for the points of --name"), (("--name", "loss", "--points", 2000, 1), "at most 1024"), (("x",), "x")])
+    (("--role", "w", 1), "are for the points of --name"), (("--name", "loss", "--points", 2000, 1), "at most 1024"), (("x",), "x"),
+    (("--name", "loss", "--role", "w/x", 1), "not an index of role w: x"), (("--csv", "--role", "/1", 1), "not a role: /1")])
 def test_wrong(job, ctl, arguments, says):
     r = ctl("metrics", *arguments)
     assert r.returncode == 2 and says in r.stderr, r.stderr

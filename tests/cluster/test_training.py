@@ -7,7 +7,9 @@ import re
 import time
 
 from ledger import failover
-from sandbox import AGENTD, MASTERD
+from sandbox import AGENTD, MASTERD  # also finds tools
+
+from benchlib.metrics import DIAL
 
 TRAIN = r"""
 import math, os, sys, time
@@ -159,8 +161,7 @@ def test_should_stop(cluster):
 # ---- as an enemy
 
 FLOOD = r"""
-import ctypes, os, socket, struct, sys, time
-sys.argv = ["x"]
+import os, time
 from primus import metrics
 end = time.monotonic() + 8
 n = 0
@@ -201,25 +202,9 @@ def test_reports_in_a_circle(cluster):
     print(f"{said / 8:.0f} calls a second, 101 values each")
 
 
-RAW = r"""
-import os, random, socket, struct, time
-HELLO, ANSWER, METRICS, CHALLENGE, WELCOME = 1, 2, 9, 64, 65
-def say(s, body):
-    s.send(struct.pack("=II", METRICS, len(body)) + body)
-def dial():
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.connect(os.environ["PRIMUS_SOCKET"])
-    s.send(struct.pack("=IIII", HELLO, 8, 4, os.getpid()))
-    while True:
-        packet = s.recv(65536)
-        kind, size = struct.unpack_from("=II", packet)
-        if kind == CHALLENGE:
-            s.send(struct.pack("=II", ANSWER, size) + packet[8:])
-        elif kind == WELCOME:
-            return s
+RAW = DIAL + r"""
 random.seed(3)
 head = struct.pack("=II", 0, 0)
-point = lambda name, step: bytes([len(name)]) + name + struct.pack("<QQIdddd", step, int(time.time() * 1e6), 1, 1.0, 1.0, 1.0, 1.0)
 bodies = [b"", head, head[:4], head + b"\xff" * 20, head + point(b"a\0b", 1), head + point(b"a b", 1), head + point(b"<script>", 1), head + point(b"", 1),
           head + point(b"x" * 64, 1)[:-1], struct.pack("=II", 2**31, 0) + point(b"loss", 1), head + os.urandom(16384), head + os.urandom(16385),
           head + point(b"good", 2**64 - 1), head + b"".join(point(b"m%d" % k, 1) for k in range(200)), head + point(b"good", 3)]

@@ -6,7 +6,7 @@ import time
 
 from benchlib.web import cpu
 
-RANKS, NAMES, SECONDS = 1000, 10, 20
+NAMES, SECONDS = 10, 20
 EXECUTORS, CONNECTIONS, RATE = 18, 8, 7  # so many packets a second of each connection are as many as those ranks say
 
 # Each call by itself; then calls one after another, where the clock is not part of it, in Python and in C alone.
@@ -40,9 +40,9 @@ ctypes_ns = (clock() - began) / 100000
 print("figures", own[len(own) // 2] / 1e3, own[len(own) * 99 // 100] / 1e3, ctypes_ns / 1e3, slept, flush=True)
 """
 
-# What the threads of many trainers would say, without the trainers.
-SAYS = """
-import os, socket, struct, sys, time
+# A connection to agentd as a trainer's library makes it, in a program of its own; tests/cluster/test_training.py has it as well.
+DIAL = """
+import os, random, socket, struct, sys, time
 HELLO, ANSWER, METRICS, CHALLENGE, WELCOME = 1, 2, 9, 64, 65
 def dial():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -55,6 +55,14 @@ def dial():
             s.send(struct.pack("=II", ANSWER, size) + packet[8:])
         elif kind == WELCOME:
             return s
+def say(s, body):
+    s.send(struct.pack("=II", METRICS, len(body)) + body)
+def point(name, step):
+    return bytes([len(name)]) + name + struct.pack("<QQIdddd", step, int(time.time() * 1e6), 1, 1.0, 1.0, 1.0, 1.0)
+"""
+
+# What the threads of many trainers would say, without the trainers.
+SAYS = DIAL + """
 connections, rate, names, seconds = map(int, sys.argv[1:])
 time.sleep(10)
 sockets = [dial() for _ in range(connections)]
@@ -62,9 +70,7 @@ names = [b"train/metric%d" % n for n in range(names)]
 for step in range(rate * seconds):
     began = time.monotonic()
     for local, s in enumerate(sockets):
-        now = int(time.time() * 1e6)
-        body = struct.pack("=II", local, 0) + b"".join(bytes([len(name)]) + name + struct.pack("<QQIdddd", step, now, 1, step, step, step, step) for name in names)
-        s.send(struct.pack("=II", METRICS, len(body)) + body)
+        say(s, struct.pack("=II", local, 0) + b"".join(point(name, step) for name in names))
     time.sleep(max(0, began + 1 / rate - time.monotonic()))
 time.sleep(10)
 """

@@ -8,8 +8,10 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/format.h"
+#include "lib/base/try.h"
 #include "lib/json/get.h"
 #include "tools/primusctl/bus/ask.h"
+#include "tools/primusctl/bus/targets.h"
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/commands/metrics-events.h"
 #include "tools/primusctl/view/table.h"
@@ -32,26 +34,27 @@ static int ask_metrics(struct cli *c, const struct job_ref *job, json_t **ret) {
         return r || json_array_size(*ret) > 0 ? r : ask_no_array(c, job);
 }
 
-/* ROLE or ROLE/INDEX of the options. */
-static int append_options(sd_bus_message *m, const struct metrics_options *o, uint32_t from) {
-        const char *slash = o->role ? strchr(o->role, '/') : NULL;
-        _cleanup_free_ char *role =
-                o->role ? strndup(o->role, slash ? (size_t)(slash - o->role) : strlen(o->role)) : NULL;
-        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+/* Which points are asked for. */
+struct wanted {
+        const char *name; /* NULL: every name */
+        char *role;       /* NULL: every role */
+        uint32_t index, points;
+        bool has_index;
+};
 
-        r = r < 0 ? r
-                  : sd_bus_message_append(m, "{sv}{sv}", "from", "u", from, "points", "u",
-                                          o->points ?: POINTS_MOST);
-        r = r < 0 || !role ? r : sd_bus_message_append(m, "{sv}", "role", "s", role);
-        r = r < 0 || !slash
-                    ? r
-                    : sd_bus_message_append(m, "{sv}", "index", "u", (uint32_t)strtoul(slash + 1, NULL, 10));
-        return r < 0 ? r : sd_bus_message_close_container(m);
+static int append_options(sd_bus_message *m, const struct wanted *w, uint32_t from) {
+        TRY(sd_bus_message_open_container(m, 'a', "{sv}"));
+        TRY(sd_bus_message_append(m, "{sv}{sv}", "from", "u", from, "points", "u", w->points));
+        if (w->role)
+                TRY(sd_bus_message_append(m, "{sv}", "role", "s", w->role));
+        if (w->has_index)
+                TRY(sd_bus_message_append(m, "{sv}", "index", "u", w->index));
+        return sd_bus_message_close_container(m);
 }
 
 /* All series of that name; each has "name" and "job" besides. */
-static int ask_series(struct cli *c, const struct job_ref *job, const char *name,
-                      const struct metrics_options *o, json_t *all) {
+static int ask_series(struct cli *c, const struct job_ref *job, const char *name, const struct wanted *w,
+                      json_t *all) {
         uint32_t from = 0, total = 1;
 
         while (from < total) {
@@ -61,7 +64,7 @@ static int ask_series(struct cli *c, const struct job_ref *job, const char *name
                 size_t i;
                 int r = cli_job_call(c, job, "ReadMetrics", &m);
 
-                if (!r && (sd_bus_message_append(m, "s", name) < 0 || append_options(m, o, from) < 0))
+                if (!r && (sd_bus_message_append(m, "s", name) < 0 || append_options(m, w, from) < 0))
                         r = cli_oom(c);
                 if (!r)
                         r = cli_call(c, m, job, &reply);
@@ -83,15 +86,14 @@ static int ask_series(struct cli *c, const struct job_ref *job, const char *name
 }
 
 /* Series of the name, or of all names. */
-static int ask_all_series(struct cli *c, const struct job_ref *job, const struct metrics_options *o,
-                          json_t *all) {
+static int ask_all_series(struct cli *c, const struct job_ref *job, const struct wanted *w, json_t *all) {
         _cleanup_(json_decref_p) json_t *metrics = NULL, *done = json_object();
         const json_t *x;
         size_t i;
         int r = 0;
 
-        if (o->name)
-                return ask_series(c, job, o->name, o, all);
+        if (w->name)
+                return ask_series(c, job, w->name, w, all);
         if (!done)
                 return cli_oom(c);
         r = ask_metrics(c, job, &metrics);
@@ -101,7 +103,7 @@ static int ask_all_series(struct cli *c, const struct job_ref *job, const struct
                 if (r || json_object_get(done, name))
                         continue; /* several roles have it */
                 r = json_object_set_new(done, name, json_true()) < 0 ? cli_oom(c)
-                                                                     : ask_series(c, job, name, o, all);
+                                                                     : ask_series(c, job, name, w, all);
         }
         return r;
 }
@@ -270,13 +272,31 @@ static int list_metrics(struct cli *c, const struct job_ref *jobs, size_t n) {
                                  c, t, "No trainer has reported anything; see TRAINING METRICS in primus(3)");
 }
 
+/* Every point that is kept, of each job. */
+static int show_points(struct cli *c, const struct metrics_options *o, const struct job_ref *jobs, size_t n) {
+        struct wanted w = { .name = o->name, .points = o->points ?: POINTS_MOST };
+        _cleanup_(json_decref_p) json_t *all = json_array();
+        _cleanup_free_ char *role = NULL;
+        int r = all ? 0 : cli_oom(c);
+
+        if (!r && o->role)
+                r = role_parse(c, o->role, &role, &w.index, &w.has_index);
+        w.role = role;
+        for (size_t i = 0; i < n && !r; i++)
+                r = ask_all_series(c, jobs + i, &w, all);
+        if (r)
+                return r;
+        if (o->tensorboard)
+                return metrics_write_events(c, o->tensorboard, all);
+        return o->csv ? print_csv(all) : c->json ? cli_print_json(c, TAKE_PTR(all)) : print_series(c, all);
+}
+
 static int metrics_run(struct cli *c, void *options, char **args, size_t n) {
         const struct metrics_options *o = options;
-        _cleanup_free_ struct job_ref *jobs = calloc(MAX(n, (size_t)1), sizeof(*jobs));
-        _cleanup_(json_decref_p) json_t *all = json_array();
         size_t n_jobs = MAX(n, (size_t)1);
+        _cleanup_free_ struct job_ref *jobs = calloc(n_jobs, sizeof(*jobs));
         bool all_points = o->name || o->csv || o->tensorboard;
-        int r = jobs && all ? 0 : cli_oom(c);
+        int r = jobs ? 0 : cli_oom(c);
 
         if (!r && o->csv && c->json)
                 r = cli_usage(c, "--csv or --json, not both");
@@ -290,15 +310,7 @@ static int metrics_run(struct cli *c, void *options, char **args, size_t n) {
                 r = cli_job(c, n > 0 ? args[i] : NULL, jobs + i);
         if (r)
                 return r;
-        if (!all_points)
-                return list_metrics(c, jobs, n_jobs);
-        for (size_t i = 0; i < n_jobs && !r; i++)
-                r = ask_all_series(c, jobs + i, o, all);
-        if (r)
-                return r;
-        if (o->tensorboard)
-                return metrics_write_events(c, o->tensorboard, all);
-        return o->csv ? print_csv(all) : c->json ? cli_print_json(c, TAKE_PTR(all)) : print_series(c, all);
+        return all_points ? show_points(c, o, jobs, n_jobs) : list_metrics(c, jobs, n_jobs);
 }
 
 static const struct cli_option metrics_options[] = {

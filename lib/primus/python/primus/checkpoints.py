@@ -75,7 +75,7 @@ def _files(top):
             if os.path.islink(path) or not os.path.isfile(path):
                 raise ValueError(f"{path} is neither a file nor a directory, and cannot be part of a checkpoint")
             with open(path, "rb") as f:
-                digest = hashlib.file_digest(f, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(f)
+                digest = _digest(f)
                 os.fsync(f.fileno())
             found[os.path.relpath(path, top)] = {"size": os.stat(path).st_size, "sha256": digest}
         _flush(directory)
@@ -164,10 +164,8 @@ class Store:
         first = _manifest(path / "manifest-0.json")
         for rank in range(1, first["world"]) if verify else ():
             _manifest(path / f"manifest-{rank}.json")
-        part = first if self.rank == 0 else None
-        if part is None and self.rank < first["world"]:
-            part = _manifest(path / f"manifest-{self.rank}.json")
-        if part is not None:
+        part = first if self.rank == 0 else _manifest(path / f"manifest-{self.rank}.json") if self.rank < first["world"] else None
+        if part:
             self._check(path / f"rank-{self.rank}", part, verify)
         return Checkpoint(path / f"rank-{self.rank}" if part else None, first["step"], first["metrics"], (part or first)["metadata"],
                           part["data"] if part else None, first["time"], first["world"])

@@ -13,6 +13,7 @@ came within one of those is one point (count, last, lowest, highest, mean). Name
 processes of an executor, as torchrun and mpirun start them, each has its own series; a forked child may not report. Outside of Primus
 reports go nowhere, so that the same program runs alone."""
 import ctypes
+import errno
 import os
 import re
 
@@ -50,10 +51,10 @@ def report(step, /, **values):
 
 
 def _raise(r, names):
-    if r == -22:
+    if r == -errno.EINVAL:
         bad = [name for name in names if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,63}", name)]
         raise ValueError(f"{bad[0] if bad else names!r} is no name of a metric: letters, digits and _ - . / : of ASCII, at most 64")
-    raise OSError(-r, {-28: "a process reports at most 128 names of metrics", -10: "a forked child cannot report metrics"}.get(r, os.strerror(-r)))
+    raise OSError(-r, {errno.ENOSPC: "a process reports at most 128 names of metrics", errno.ECHILD: "a forked child cannot report metrics"}.get(-r, os.strerror(-r)))
 
 
 def flush(seconds=5):
