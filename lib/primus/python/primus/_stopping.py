@@ -26,6 +26,10 @@ def should_stop():
             _asked = True
             if callable(before):
                 before(number, frame)
-        signal.signal(signal.SIGTERM, ask)
-        _asked = False
+        _asked = False  # before: it may come at once
+        try:
+            signal.signal(signal.SIGTERM, ask)
+        except ValueError:
+            _asked = None
+            raise
     return _asked

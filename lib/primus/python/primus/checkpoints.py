@@ -9,7 +9,7 @@
     if latest:
         model.load(latest.path / "model.pt")
     feed = primus.open(latest.data if latest else None)  # where the job has data and input.ack is checkpoint
-    for step, record in enumerate(feed, latest.step + 1 if latest else 0):
+    for step, record in enumerate(feed.records(), latest.step + 1 if latest else 0):
         loss = train(record)
         if step % 1000 == 0:
             with kept.save(step, feed=feed, loss=loss) as path:
