@@ -20,7 +20,7 @@ for name, value in re.findall(r"^#define (LINK_\w+_SIGNATURE) (.+)$", header, re
 PLACES = {
     "LINK_ID_SIGNATURE": [("FeedOpen", "id"), ("FeedReport", "id"), ("ScanBatch", "id"), ("Tail", "id"), ("Ready", "id"), ("Taken", "id"), ("Stop", "id"), ("Signal", "id"),
                           ("ExitCommitted", "id"), ("Unkillable", "id"), ("Pressure", "id"), ("Grant", "id"), ("FeedControl", "id"), ("FeedSource", "id"), ("ReadLog", "id"),
-                          ("Capture", "id"), ("FindInLog", "id"), ("Trace", "id"), ("TrialReport", "id")],
+                          ("Capture", "id"), ("FindInLog", "id"), ("Trace", "id"), ("TrialReport", "id"), ("AskSearch", "id")],
     "LINK_WELCOME_SIGNATURE": [("Hello", "welcome")],
     "LINK_INVENTORY_SIGNATURE": [("Register", "inventory")],
     "LINK_UNIT_SIGNATURE": [("Register", "units")],

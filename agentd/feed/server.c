@@ -19,6 +19,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/unitname.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/feed.h"
 #include "lib/wire/metrics.h"
 
@@ -246,6 +247,20 @@ static const char *on_final(struct peer *p, const uint8_t *body, size_t size, co
         return NULL;
 }
 
+/* It waits for one more answer of masterd's. False: it waits for too many already. */
+static bool expects_answer(struct peer *p) {
+        struct feed_server *s = p->server;
+
+        if (p->n_results >= FEED_RESULTS_MAX)
+                return false;
+        if (p->number == 0) {
+                p->number = ++s->last_number;
+                HASH_ADD(hh, s->by_number, number, sizeof(p->number), p);
+        }
+        p->n_results++;
+        return true;
+}
+
 static const char *on_result(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
         struct feed_server *s = p->server;
         struct feed_result result;
@@ -253,14 +268,29 @@ static const char *on_result(struct peer *p, const uint8_t *body, size_t size, c
         if (size < sizeof(result) || size > FEED_RESULT_MAX || p->unit->info.kind == ORDER_SCAN)
                 return "RESULT does not belong here";
         memcpy(&result, body, sizeof(result));
-        if (p->n_results >= FEED_RESULTS_MAX)
+        if (!expects_answer(p))
                 return "said more results than it may before one is taken";
-        if (p->number == 0) {
-                p->number = ++s->last_number;
-                HASH_ADD(hh, s->by_number, number, sizeof(p->number), p);
-        }
-        p->n_results++;
         s->ops->on_result(s->userdata, p->number, &p->unit->info.id, &result);
+        return NULL;
+}
+
+static const char *on_ask(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_server *s = p->server;
+        _cleanup_free_ char *text = NULL;
+        struct feed_ask ask;
+
+        if (size < sizeof(ask) || p->unit->info.kind == ORDER_SCAN)
+                return "ASK does not belong here";
+        memcpy(&ask, body, sizeof(ask));
+        if (ask.text_size > FEED_ASK_MAX || size != sizeof(ask) + ask.text_size ||
+            memchr(body + sizeof(ask), 0, ask.text_size))
+                return "ASK is not as it should be";
+        text = strndup((const char *)body + sizeof(ask), ask.text_size);
+        if (!text || !utf8_valid(text, ask.text_size))
+                return text ? "asked what is no text" : "cannot be heard for lack of memory";
+        if (!expects_answer(p))
+                return "asked more than it may before it is answered";
+        s->ops->on_ask(s->userdata, p->number, &p->unit->info.id, ask.number, text);
         return NULL;
 }
 
@@ -322,7 +352,7 @@ static const struct {
         { PEER_KNOWN, FEED_OPEN, on_open },       { PEER_KNOWN, FEED_PROGRESS, on_progress },
         { PEER_KNOWN, FEED_ENTRIES, on_entries }, { PEER_KNOWN, FEED_BYE, on_bye },
         { PEER_KNOWN, FEED_FINAL, on_final },     { PEER_KNOWN, FEED_RESULT, on_result },
-        { PEER_KNOWN, FEED_METRICS, on_metrics },
+        { PEER_KNOWN, FEED_METRICS, on_metrics }, { PEER_KNOWN, FEED_ASK, on_ask },
 };
 
 static const char *peer_handle(struct peer *p, const struct feed_header *h, const uint8_t *body,
@@ -634,21 +664,38 @@ int feed_farewell(struct feed_server *s, const struct executor_id *id) {
         return p ? feed_send_simple(p, FEED_FAREWELL, NULL, 0) : -ENOTCONN;
 }
 
-void feed_taken(struct feed_server *s, uint64_t peer, uint64_t number, const char *refused) {
-        size_t n = refused ? MIN(strlen(refused), (size_t)400) : 0;
-        uint8_t body[sizeof(struct feed_taken) + 400];
-        struct feed_taken taken = { .number = number, .refused = refused != NULL, .text_size = (uint32_t)n };
+/* What masterd says to one of the questions and results that the peer waits for. */
+static void answer(struct feed_server *s, uint64_t peer, uint32_t type, const struct feed_taken *taken,
+                   const char *text) {
+        struct feed_header header = { .type = type, .size = (uint32_t)sizeof(*taken) + taken->text_size };
+        uint8_t packet[FEED_PACKET_MAX];
         struct peer *p;
 
         HASH_FIND(hh, s->by_number, &peer, sizeof(peer), p);
         if (!p || p->dead || p->n_results == 0)
                 return;
         p->n_results--;
-        memcpy(body, &taken, sizeof(taken));
-        if (n > 0)
-                memcpy(body + sizeof(taken), refused, n);
-        if (feed_send_simple(p, FEED_TAKEN, body, sizeof(taken) + n) < 0)
+        memcpy(packet, &header, sizeof(header));
+        memcpy(packet + sizeof(header), taken, sizeof(*taken));
+        if (taken->text_size > 0)
+                memcpy(packet + sizeof(header) + sizeof(*taken), text, taken->text_size);
+        if (feed_send(p, packet, sizeof(header) + header.size) < 0)
                 peer_free(p);
+}
+
+void feed_taken(struct feed_server *s, uint64_t peer, uint64_t number, const char *refused) {
+        size_t n = refused ? MIN(strlen(refused), (size_t)400) : 0;
+
+        answer(s, peer, FEED_TAKEN,
+               &(struct feed_taken){ .number = number, .refused = refused != NULL, .text_size = (uint32_t)n },
+               refused);
+}
+
+void feed_told(struct feed_server *s, uint64_t peer, uint64_t number, bool refused, const char *text) {
+        size_t n = MIN(strlen(text), (size_t)FEED_ASK_MAX);
+
+        answer(s, peer, FEED_TOLD,
+               &(struct feed_taken){ .number = number, .refused = refused, .text_size = (uint32_t)n }, text);
 }
 
 void feed_drop_all(struct feed_server *s) {

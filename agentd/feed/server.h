@@ -46,6 +46,10 @@ struct feed_ops {
          * when masterd has it; if it never is, the peer says it again on its next connection. */
         void (*on_result)(void *userdata, uint64_t peer, const struct executor_id *id,
                           const struct feed_result *result);
+        /* A searcher's question, of at most FEED_ASK_MAX bytes, as a string. feed_told() is called for (peer,
+         * number) when masterd has answered; if it never is, the peer asks again on its next connection. */
+        void (*on_ask)(void *userdata, uint64_t peer, const struct executor_id *id, uint64_t number,
+                       const char *text);
         /* What a process of the executor says of its training; points of lib/wire/metrics.h that nobody has
          * looked into. */
         void (*on_metrics)(void *userdata, const struct executor_id *id, uint32_t local, const void *points,
@@ -95,6 +99,10 @@ void feed_drain(struct feed_server *s, const struct executor_id *id);
 /* Tells a peer that its result is on masterd's disk; or (refused not NULL) why it will not be. A peer that
  * has gone is passed over. */
 void feed_taken(struct feed_server *s, uint64_t peer, uint64_t number, const char *refused);
+
+/* Passes masterd's answer to a question on: of at most FEED_ASK_MAX bytes; refused: it is why there is none.
+ * A peer that has gone is passed over. */
+void feed_told(struct feed_server *s, uint64_t peer, uint64_t number, bool refused, const char *text);
 
 /* Hangs up on all executors, which connect again at once and say everything anew: for the manager when it has
  * a new link, on which masterd knows nothing of what went over the old one. */

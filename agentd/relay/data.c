@@ -220,24 +220,30 @@ static int on_result_answer(sd_bus_message *reply, void *userdata, sd_bus_error 
         return 0;
 }
 
-static int ask_result(struct data *d, uint64_t peer, const struct executor_id *id,
-                      const struct feed_result *result) {
-        struct trial_report report = { *id, result->step, result->metric, result->invalid };
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+/* Asks masterd on behalf of a peer; handler gets a copy of whose. */
+static int call_for(sd_bus_message *m, const struct asked *whose, sd_bus_message_handler_t handler) {
         _cleanup_free_ struct asked *a = malloc(sizeof(*a));
         sd_bus_slot *slot;
 
         if (!a)
                 return -ENOMEM;
-        *a = (struct asked){ d, peer, result->number };
-        TRY(link_message(d->link, false, "TrialReport", &m));
-        TRY(trial_report_append(m, &report));
-        TRY(sd_bus_call_async(sd_bus_message_get_bus(m), &slot, m, on_result_answer, a, RESULT_USEC));
+        *a = *whose;
+        TRY(sd_bus_call_async(sd_bus_message_get_bus(m), &slot, m, handler, a, RESULT_USEC));
         (void)sd_bus_slot_set_destroy_callback(slot, free);
         (void)sd_bus_slot_set_floating(slot, true);
         sd_bus_slot_unref(slot);
         (void)TAKE_PTR(a); /* the slot's */
         return 0;
+}
+
+static int ask_result(struct data *d, uint64_t peer, const struct executor_id *id,
+                      const struct feed_result *result) {
+        struct trial_report report = { *id, result->step, result->metric, result->invalid };
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+
+        TRY(link_message(d->link, false, "TrialReport", &m));
+        TRY(trial_report_append(m, &report));
+        return call_for(m, &(struct asked){ d, peer, result->number }, on_result_answer);
 }
 
 static void on_result(void *userdata, uint64_t peer, const struct executor_id *id,
@@ -247,6 +253,37 @@ static void on_result(void *userdata, uint64_t peer, const struct executor_id *i
         if (r < 0)
                 log_full(LOG_DEBUG, r, NULL,
                          "A trial's result was not sent; it is said again on the next link");
+}
+
+/* Without an answer it is asked again, as a result is said again. */
+static int on_question_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct asked *a = userdata;
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+        const char *text = NULL;
+
+        if (!e && sd_bus_message_read(reply, "s", &text) > 0)
+                feed_told(a->data->feed, a->peer, a->number, false, text);
+        else if (e && (sd_bus_error_has_name(e, LINK_ERROR_REFUSED) ||
+                       sd_bus_error_has_name(e, LINK_ERROR_UNKNOWN)))
+                feed_told(a->data->feed, a->peer, a->number, true, e->message ?: "masterd refuses it");
+        else if (e && sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_METHOD))
+                feed_told(a->data->feed, a->peer, a->number, true,
+                          "masterd is of a release that knows no searchers");
+        return 0;
+}
+
+static void on_ask(void *userdata, uint64_t peer, const struct executor_id *id, uint64_t number,
+                   const char *text) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct search_question question = { *id, text };
+        struct data *d = userdata;
+        int r;
+
+        if ((r = link_message(d->link, false, "AskSearch", &m)) < 0 ||
+            (r = search_question_append(m, &question)) < 0 ||
+            (r = call_for(m, &(struct asked){ d, peer, number }, on_question_answer)) < 0)
+                log_full(LOG_DEBUG, r, NULL,
+                         "A searcher's question was not sent; it is asked again on the next link");
 }
 
 static void on_metrics(void *userdata, const struct executor_id *id, uint32_t local, const void *points,
@@ -480,6 +517,7 @@ int data_listen(struct data *d) {
                 .on_progress = on_progress,
                 .on_final = on_final,
                 .on_result = on_result,
+                .on_ask = on_ask,
                 .on_metrics = on_metrics,
                 .on_entries = on_entries,
                 .on_bye = on_bye,

@@ -9,7 +9,7 @@ static json_t *user_of_owner(const json_t *o) {
         return json_string(json_user_name((uint32_t)json_get_number(o, "owner"), text));
 }
 
-/* An element says which one of its array it is. */
+/* An element says which one of its array it is; one that does not is the searcher of a search. */
 static json_t *index_of_element(const json_t *o) {
         return json_object_get(o, "array") ? json_incref(json_object_get(o, "indexInArray")) : NULL;
 }

@@ -136,6 +136,7 @@ static const struct json_shape datas = { "status: data", "a{sv}", data, ELEMENTS
 static const struct json_member array[] = {
         { "of", "u", .absent = JSON_OR_NONE },
         { "index", "u", .absent = JSON_OR_NONE },
+        { "searcher", "u", .absent = JSON_OR_NONE },
         { "size", "u", .absent = JSON_OR_NONE },
         { "waiting", "u", .absent = JSON_OR_NONE },
         { "running", "u", .absent = JSON_OR_NONE },

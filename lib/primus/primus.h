@@ -224,6 +224,21 @@ const char *primus_trial_error(const struct primus_trial *t);
 /* Gives up what is not flushed. */
 void primus_trial_close(struct primus_trial *t);
 
+/* The searcher of a search (the role "searcher" of a job with search, primus-job(5)): it says which trials
+ * there are to be, and hears how they do. primus(3), SEARCHERS, has the questions and answers, JSON objects of
+ * at most 60 KiB; primus.search and primus.optuna of Python speak them. */
+struct primus_searcher;
+
+/* -ENOENT: this is none. */
+int primus_searcher_open(struct primus_searcher **ret);
+/* Waits for the answer, which stays valid until the next call; asks again, and as long as it takes, while
+ * agentd and masterd are started anew: what was asked before changes nothing. -EREMOTEIO: it is refused,
+ * primus_searcher_error() says why; -E2BIG; -EINTR: a signal's handler has run; the same question again waits
+ * on. Not for several threads. */
+int primus_searcher_ask(struct primus_searcher *s, const char *question, const char **ret_answer);
+const char *primus_searcher_error(const struct primus_searcher *s);
+void primus_searcher_close(struct primus_searcher *s);
+
 /* Who is in the job now. Executors come and go while it runs; whenever who is where has changed, the job's
  * epoch rises. A trainer that can adapt reads again, at once (below), or when it gets the signal of the job's
  * rendezvous.signal. */

@@ -25,7 +25,8 @@ static inline bool feed_version_fits(uint32_t version) {
 /* From this one on the executor says in OPEN how many sources it knows, and may be told of more. */
 #define FEED_VERSION_SOURCES 3u
 
-/* From this one on a process of any executor, not of those with data alone, may say RESULT and METRICS. */
+/* From this one on a process of any executor, not of those with data alone, may say RESULT, METRICS and ASK.
+ */
 #define FEED_VERSION_RESULTS 4u
 #define FEED_RESULT_MAX 512u /* bytes of one, also of a later version's */
 #define FEED_RESULTS_MAX 32u /* of one connection that are not TAKEN yet */
@@ -43,6 +44,7 @@ enum feed_type {
         FEED_RESULT,  /* struct feed_result: of a trial (FEED_VERSION_RESULTS) */
         FEED_METRICS, /* struct feed_metrics + points of lib/wire/metrics.h (FEED_VERSION_RESULTS); not
                          answered */
+        FEED_ASK,     /* struct feed_ask + text: of a search's searcher (FEED_VERSION_RESULTS) */
         /* agentd -> executor */
         FEED_CHALLENGE = 64, /* struct feed_challenge */
         FEED_WELCOME,        /* struct feed_welcome; with a pipe: SCM_RIGHTS, its read end and write end */
@@ -53,6 +55,7 @@ enum feed_type {
         FEED_FAREWELL,       /* nothing: BYE and all before it have been passed on */
         FEED_SOURCE,         /* u32 number + text: a source that the job has more (FEED_VERSION_SOURCES) */
         FEED_TAKEN,          /* struct feed_taken + text: what masterd has on disk of results */
+        FEED_TOLD,           /* struct feed_taken + text: the answer to ASK, or why there is none */
 };
 
 struct feed_header {
@@ -104,6 +107,12 @@ struct feed_result {
         uint32_t invalid;
         uint32_t reserved;
 };
+struct feed_ask {
+        uint64_t number;    /* the sender's, for TOLD */
+        uint32_t text_size; /* at most FEED_ASK_MAX */
+        uint32_t reserved;
+};
+#define FEED_ASK_MAX (60u << 10) /* also of the text of TOLD */
 struct feed_metrics {
         uint32_t local; /* which of the executor's processes, as torchrun numbers them; else 0 */
         uint32_t reserved;

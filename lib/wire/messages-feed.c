@@ -233,3 +233,23 @@ int trial_report_read(sd_bus_message *m, struct trial_report *ret) {
         *ret = t;
         return 1;
 }
+
+int search_question_append(sd_bus_message *m, const struct search_question *q) {
+        TRY(executor_id_append(m, &q->id));
+        TRY(sd_bus_message_append(m, "s", q->text));
+        return link_append_extra_empty(m);
+}
+
+int search_question_read(sd_bus_message *m, struct search_question *ret) {
+        struct search_question q = {};
+        int r;
+
+        if ((r = executor_id_read(m, &q.id)) <= 0 || (r = sd_bus_message_read(m, "s", &q.text)) <= 0)
+                return link_bad(r);
+        if (strlen(q.text) > LINK_QUESTION_MAX)
+                return link_bad(0);
+        if ((r = link_skip_extra(m)) <= 0)
+                return link_bad(r);
+        *ret = q;
+        return 1;
+}

@@ -50,6 +50,8 @@ int api_on_get_element(sd_bus_message *call, void *userdata, sd_bus_error *error
 int api_append_conditions(sd_bus_message *reply, struct manager *m, const struct node *node);
 /* "labels" of the dictionary that is open. */
 int api_append_labels(sd_bus_message *reply, const struct node *node);
+/* Which element of an array it is: key says of which; "index" is left out of the searcher. */
+int api_append_place(sd_bus_message *reply, const char *key, uint32_t array, uint32_t index);
 int api_append_array(sd_bus_message *reply, struct manager *m, const struct job *j);
 
 /* usage-call.c: an entry of the manager's table. */

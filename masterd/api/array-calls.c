@@ -5,6 +5,7 @@
 
 #include "lib/base/heap.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
 #include "lib/wire/errors.h"
 #include "masterd/admit/submit.h"
 #include "masterd/api/api.h"
@@ -32,11 +33,18 @@ static int append_counts(sd_bus_message *reply, const struct array *a) {
                 }
         if (r < 0)
                 return r;
+        if (a->searcher.job > 0)
+                TRY(sd_bus_message_append(reply, "{sv}", "searcher", "u", a->searcher.job));
         return sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "size", "u", array_total(a),
                                      "waiting", "u",
                                      n[ELEMENT_UNMADE] + n[ELEMENT_WAITS] + array_total(a) - a->range.n,
                                      "running", "u", n[ELEMENT_RUNS], "succeeded", "u", n[ELEMENT_SUCCEEDED],
                                      "failed", "u", n[ELEMENT_FAILED], "killed", "u", n[ELEMENT_KILLED]);
+}
+
+int api_append_place(sd_bus_message *reply, const char *key, uint32_t array, uint32_t index) {
+        TRY(sd_bus_message_append(reply, "{sv}", key, "u", array));
+        return index == ELEMENT_SEARCHER ? 0 : sd_bus_message_append(reply, "{sv}", "index", "u", index);
 }
 
 int api_append_array(sd_bus_message *reply, struct manager *m, const struct job *j) {
@@ -47,8 +55,7 @@ int api_append_array(sd_bus_message *reply, struct manager *m, const struct job 
         r = reply_open_array(reply, "array", "a{sv}");
         if (r >= 0)
                 r = j->array ? append_counts(reply, j->array)
-                             : sd_bus_message_append(reply, "{sv}{sv}", "of", "u", j->element.array, "index",
-                                                     "u", j->element.index);
+                             : api_append_place(reply, "of", j->element.array, j->element.index);
         return r < 0 ? r : reply_close_array(reply);
 }
 
@@ -61,14 +68,16 @@ struct element_request {
 };
 
 static void refuse(struct element_request *q, int error) {
+        char index[ELEMENT_TEXT_MAX];
+
         if (error < 0)
                 (void)reply_failed(q->call, error, NULL);
         else
                 (void)reply_errorf(q->call, ERROR_NO_SUCH_JOB,
-                                   "There is no job %u[%u]: %u is no array, or that element is "
+                                   "There is no job %u[%s]: %u is no array, or that element is "
                                    "not in it or was not made yet "
                                    "(primusctl status %u)",
-                                   q->array, q->index, q->array, q->array);
+                                   q->array, element_text(q->index, index), q->array, q->array);
         sd_bus_message_unref(q->call);
         free(q);
 }
@@ -107,7 +116,7 @@ static int get_element(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 return -ENOMEM;
         *q = (struct element_request){ .manager = m, .call = sd_bus_message_ref(call) };
         r = sd_bus_message_read(call, "uu", &q->array, &q->index);
-        if (r >= 0 && q->index > ARRAY_INDEX_MAX) {
+        if (r >= 0 && q->index > ARRAY_INDEX_MAX && q->index != ELEMENT_SEARCHER) {
                 refuse(q, 0);
                 return 1;
         }

@@ -202,6 +202,7 @@ static int delete_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
         struct job *j = api_job_or_error(m, call, error);
         sd_bus_message *reply = NULL;
         uint32_t waiting, *number;
+        char index[ELEMENT_TEXT_MAX];
         int r;
 
         if (!j)
@@ -209,9 +210,10 @@ static int delete_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
         if (j->element.array > 0)
                 return sd_bus_error_setf(
                         error, ERROR_REFUSED,
-                        "Job %u is element %u of array %u, and is deleted with it: delete %u when all of it has "
+                        "Job %u is element %s of array %u, and is deleted with it: delete %u when all of it has "
                         "ended",
-                        j->number, j->element.index, j->element.array, j->element.array);
+                        j->number, element_text(j->element.index, index), j->element.array,
+                        j->element.array);
         if (!job_state_ended(j->state))
                 return sd_bus_error_setf(
                         error, ERROR_REFUSED,

@@ -19,6 +19,7 @@
 #include "masterd/fleet/liveness.h"
 #include "masterd/fleet/stuck.h"
 #include "masterd/life/attempts.h"
+#include "masterd/life/searcher.h"
 #include "masterd/life/searches.h"
 #include "masterd/link/identity.h"
 #include "masterd/link/link-hold.h"
@@ -383,6 +384,22 @@ static int on_trial_report(sd_bus_message *m, void *userdata, sd_bus_error *erro
         return r;
 }
 
+static int on_ask_search(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct search_question question;
+        int r = search_question_read(m, &question);
+
+        if (r <= 0) {
+                unusable(l, r < 0 ? r : -EBADMSG, "question of a searcher");
+                return r < 0 ? r : -EBADMSG;
+        }
+        if (!node_of(l) || l->bulk || !l->registered)
+                return refuse(l, m, LINK_ERROR_REFUSED, "AskSearch belongs behind Register");
+        r = searcher_asks(l->manager, l->node, m, &question, error);
+        link_hold_for_store(l);
+        return r;
+}
+
 static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct scan_batch batch;
@@ -485,6 +502,7 @@ const sd_bus_vtable api_link_vtable[] = {
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("TrialReport", "(ayusuu)tdba{sv}", "a{sv}", on_trial_report,
                       SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("AskSearch", "(ayusuu)sa{sv}", "sa{sv}", on_ask_search, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Ready", "(ayusuu)bsa{sv}", "", on_ready_report,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Taken", "(ayusuu)a{sv}", "", on_taken,

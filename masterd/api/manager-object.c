@@ -112,7 +112,7 @@ static int append_job(sd_bus_message *reply, struct manager *m, const struct job
         if (k >= 0 && j)
                 k = append_place(reply, m, j);
         if (k >= 0 && r->array > 0)
-                k = sd_bus_message_append(reply, "{sv}{sv}", "array", "u", r->array, "index", "u", r->index);
+                k = api_append_place(reply, "array", r->array, r->index);
         if (k >= 0 && j && j->array)
                 k = sd_bus_message_append(reply, "{sv}", "elements", "u", j->array->range.n);
         if (k >= 0)

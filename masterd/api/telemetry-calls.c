@@ -241,7 +241,7 @@ static int append_executor(sd_bus_message *reply, const struct manager *m, const
                                           executor_role(e)->name, "index", "u", e->index, "attempt", "u",
                                           e->attempt, "state", "s", executor_state_to_string(e->state),
                                           "node", "s", e->node ? e->node->name : "", "rank", "u", e->rank);
-        if (r >= 0 && e->job->element.array > 0)
+        if (r >= 0 && e->job->element.array > 0 && e->job->element.index != ELEMENT_SEARCHER)
                 r = sd_bus_message_append(reply, "{sv}", "element", "u", e->job->element.index);
         if (r >= 0)
                 r = append_verdicts(reply, m, e);

@@ -21,6 +21,7 @@ struct array *array_free(struct array *a) {
         array_range_done(&a->range);
         trials_free(a->trials);
         spec_free(a->element);
+        spec_free(a->searcher.spec);
         free(a->states);
         free(a->jobs);
         free(a);
@@ -58,6 +59,9 @@ int array_new_search(const struct search_spec *spec, struct array **ret) {
                 array_free(a);
                 return r;
         }
+        /* A searcher may ask for more than is to run together. */
+        if (a->trials->settings.searcher)
+                a->range.limit = a->trials->settings.max_concurrent;
         *ret = a;
         return 0;
 }
@@ -151,11 +155,13 @@ uint32_t array_active(const struct array *a) {
 
 bool array_over(const struct array *a) {
         return a->n_state[ELEMENT_UNMADE] == 0 && array_active(a) == 0 &&
-               !(a->trials && search_wants(a->trials->search));
+               !(a->trials && search_to_come(a->trials->search));
 }
 
 uint32_t array_total(const struct array *a) {
-        return a->trials ? MAX(a->range.n, a->trials->settings.max_trials) : a->range.n;
+        return a->trials && (search_to_come(a->trials->search) || !a->trials->settings.searcher)
+                       ? MAX(a->range.n, a->trials->settings.max_trials)
+                       : a->range.n;
 }
 
 size_t array_bytes(const struct array *a) {
@@ -163,7 +169,9 @@ size_t array_bytes(const struct array *a) {
 
         return heap_of(sizeof(*a)) + heap_of(n * sizeof(*a->range.indices)) +
                heap_of(n * sizeof(*a->states)) + heap_of(n * sizeof(*a->jobs)) +
-               (a->element ? spec_bytes(a->element) : 0) + (a->trials ? trials_bytes(a->trials) : 0);
+               (a->element ? spec_bytes(a->element) : 0) +
+               (a->searcher.spec ? spec_bytes(a->searcher.spec) : 0) +
+               (a->trials ? trials_bytes(a->trials) : 0);
 }
 
 /* One more would be too much of what its owner has under way. */

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/element.h"
 #include "masterd/job/states.h"
 #include "masterd/job/trials.h"
 #include "masterd/spec/array.h"
@@ -35,6 +36,11 @@ struct array_share {
 struct array {
         struct array_range range; /* of a search: its trials so far */
         struct trials *trials;    /* it is a search: it says whether there is to be another; else NULL */
+        struct {
+                struct job_spec *spec; /* NULL: not made yet */
+                uint32_t job;          /* the latest; 0: none */
+                enum element_state state;
+        } searcher; /* of a search that has one: an element at no position, of the index ELEMENT_SEARCHER */
         struct job_spec *element; /* the configuration that its elements have together; NULL: none made yet */
         size_t element_bytes;     /* what each of them takes, as soon as one was made */
         uint8_t *states;          /* enum element_state, by position in the range */
@@ -69,9 +75,12 @@ void array_weigh(struct array *a, size_t element_bytes);
  * may be the one behind all that there are: then array_grow() comes first. */
 bool array_wants(struct array *a, size_t bytes_max, uint32_t *ret_position);
 size_t array_bytes(const struct array *a);    /* that it takes itself */
-uint32_t array_active(const struct array *a); /* WAITS and RUNS */
-bool array_over(const struct array *a);       /* every element has ended, and there is to be no other */
-uint32_t array_total(const struct array *a);  /* elements, also those that are to come */
+uint32_t array_active(const struct array *a); /* WAITS and RUNS, but for the searcher */
+static inline bool array_searcher_active(const struct array *a) {
+        return a->searcher.state == ELEMENT_WAITS || a->searcher.state == ELEMENT_RUNS;
+}
+bool array_over(const struct array *a);      /* every element has ended, and there is to be no other */
+uint32_t array_total(const struct array *a); /* elements, also those that are to come */
 
 /* Those that did not succeed are to be made again; of an array without active elements. Returns how many. */
 uint32_t array_again(struct array *a);

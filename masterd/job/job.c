@@ -387,7 +387,7 @@ uint32_t job_active(const struct job *j) {
         uint32_t n = j->leavers.n;
 
         if (j->array)
-                return array_active(j->array);
+                return array_active(j->array) + array_searcher_active(j->array);
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 for (enum executor_state s = EXECUTOR_PLACED; s <= EXECUTOR_STOPPING; s++)
                         n += j->roles[i].n_state[s];

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/heap.h"
@@ -18,6 +19,8 @@ static int read_given(const struct search_spec *spec, struct space **ret) {
         _cleanup_(json_unref_p) json_t *j = text ? json_loads(text, 0, NULL) : NULL;
         char why[SPACE_WHY_MAX];
 
+        if (!text && spec->searcher)
+                return 0;
         if (!j)
                 return -EINVAL;
         return spec->points ? space_of_list(j, ret) : space_read(j, spec->method == SEARCH_GRID, ret, why);
@@ -37,25 +40,91 @@ int trials_new(const struct search_spec *spec, struct trials **ret) {
 }
 
 size_t trials_bytes(const struct trials *t) {
-        return heap_of(sizeof(*t)) + search_bytes(t->search) + space_bytes(t->space);
+        size_t said = t->settings.searcher
+                              ? t->given_bytes + 2 * (t->n_events * sizeof(*t->notes) +
+                                                      t->n_given * (sizeof(*t->given) + heap_of(0)))
+                              : 0;
+
+        return heap_of(sizeof(*t)) + search_bytes(t->search) + (t->space ? space_bytes(t->space) : 0) + said;
+}
+
+size_t trials_given_max(const struct trials *t) {
+        return t->settings.searcher ? TRIAL_GIVEN_MAX : space_given_max(t->space);
 }
 
 struct trials *trials_free(struct trials *t) {
         if (!t)
                 return NULL;
         search_free(t->search);
-        space_free(t->space);
+        if (t->space)
+                space_free(t->space);
+        for (uint32_t i = 0; i < t->n_given; i++)
+                free(t->given[i]);
+        free(t->given);
+        free(t->notes);
         free(t);
         return NULL;
 }
+
+/* ---- what a searcher says, and is told ---- */
+
+/* Room for one more, twice as many whenever their number is a power of two. -ENOMEM. */
+static int make_room(void **list, uint64_t n, size_t size) {
+        void *more;
+
+        if ((n & (n - 1)) != 0)
+                return 0;
+        more = reallocarray(*list, n > 0 ? 2 * n : 1, size);
+        if (!more)
+                return -ENOMEM;
+        *list = more;
+        return 0;
+}
+
+static int create_given(struct trials *t, struct trial_event *e) {
+        size_t n = e->given ? strlen(e->given) : 0;
+        char *copy;
+        int r;
+
+        if (n == 0)
+                return -EINVAL;
+        if (n > TRIAL_GIVEN_MAX || n > TRIALS_GIVEN_MAX - t->given_bytes)
+                return -E2BIG;
+        TRY(make_room((void **)&t->given, t->n_given, sizeof(*t->given)));
+        copy = strdup(e->given);
+        r = copy ? search_created(t->search, &e->trial) : -ENOMEM;
+        if (r < 0) {
+                free(copy);
+                return r;
+        }
+        t->given[t->n_given++] = copy;
+        t->given_bytes += n + 1;
+        return 0;
+}
+
+static void note(struct trials *t, const struct trial_event *e, int verdict) {
+        t->notes[t->n_events] = (struct trial_note){
+                .kind = (uint8_t)e->kind,
+                .exit = (uint8_t)e->exit,
+                .verdict = (uint8_t)verdict,
+                .trial = e->trial,
+                .time = e->time,
+                .metric = e->metric,
+        };
+        t->failed |= e->kind == TRIAL_CLOSED && e->exit != SEARCH_SUCCEEDED;
+}
+
+/* ---- events ---- */
 
 int trials_follow(struct trials *t, struct trial_event *e, struct search_reason *ret_reason) {
         int r = -EINVAL;
 
         *ret_reason = (struct search_reason){ 0 };
+        if (t->settings.searcher)
+                TRY(make_room((void **)&t->notes, t->n_events, sizeof(*t->notes)));
         switch (e->kind) {
         case TRIAL_CREATED:
-                r = search_created(t->search, &e->trial);
+                r = t->settings.searcher ? create_given(t, e) : search_created(t->search, &e->trial);
                 break;
         case TRIAL_VALIDATED:
                 r = search_validated(t->search, e->trial, e->time, e->metric, ret_reason);
@@ -63,16 +132,32 @@ int trials_follow(struct trials *t, struct trial_event *e, struct search_reason 
         case TRIAL_EXITED:
                 r = e->exit < _SEARCH_EXIT_MAX ? search_exited(t->search, e->trial, e->exit) : -EINVAL;
                 break;
+        case TRIAL_STOPPED:
+                r = t->settings.searcher ? search_stopped(t->search, e->trial) : -EINVAL;
+                break;
+        case TRIAL_CLOSED:
+                r = t->settings.searcher ? search_closed(t->search) : -EINVAL;
+                break;
         case _TRIAL_EVENT_MAX:
                 break;
         }
-        t->n_events += r >= 0 && !(e->kind == TRIAL_VALIDATED && r == SEARCH_PAST);
+        if (r < 0 || (e->kind == TRIAL_VALIDATED && r == SEARCH_PAST))
+                return r;
+        if (t->settings.searcher)
+                note(t, e, r);
+        t->n_events++;
         return r;
 }
 
 int trials_given(const struct trials *t, uint32_t trial, char **ret_json) {
         _cleanup_(json_unref_p) json_t *j = NULL;
 
+        if (t->settings.searcher) {
+                if (trial >= t->n_given)
+                        return -ENOENT;
+                *ret_json = strdup(t->given[trial]);
+                return *ret_json ? 0 : -ENOMEM;
+        }
         TRY(space_given(t->space, t->seed, trial, &j));
         *ret_json = json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS);
         return *ret_json ? 0 : -ENOMEM;

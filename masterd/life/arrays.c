@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
@@ -19,6 +20,7 @@
 #include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/revive.h"
+#include "masterd/life/searcher.h"
 #include "masterd/life/searches.h"
 #include "masterd/life/suspension.h"
 #include "masterd/queue/queueing.h"
@@ -41,7 +43,7 @@ static void strv_done(char ***list, size_t *n) {
 }
 
 /* Without what is for the array as a whole. */
-static int element_spec(const char *config, size_t size, struct job_spec **ret) {
+static int element_spec(const char *config, size_t size, uint32_t index, struct job_spec **ret) {
         _cleanup_(diagnostics_done) struct diagnostics d = {};
         struct job_spec *spec;
         int r = spec_load(config, size, &spec, &d);
@@ -52,24 +54,29 @@ static int element_spec(const char *config, size_t size, struct job_spec **ret) 
         free(spec->array.array);
         free(spec->array.begin);
         spec->array.array = spec->array.begin = NULL;
-        spec_drop_search(spec);
+        if (index == ELEMENT_SEARCHER)
+                spec_make_searcher(spec);
+        else
+                spec_make_trial(spec);
         *ret = spec;
         return 0;
 }
 
-/* The one of all elements, made for the first. */
-static int share_spec(struct job *array, struct job_spec **ret) {
+/* The one of all elements (but the searcher), made for the first. */
+static int share_spec(struct job *array, uint32_t index, struct job_spec **ret) {
+        struct job_spec **one =
+                index == ELEMENT_SEARCHER ? &array->array->searcher.spec : &array->array->element;
         _cleanup_free_ char *config = NULL;
         int r = 0;
 
-        if (!array->array->element) {
+        if (!*one) {
                 r = spec_effective(array->spec, &config);
                 if (r >= 0)
-                        r = element_spec(config, strlen(config), &array->array->element);
+                        r = element_spec(config, strlen(config), index, one);
         }
         if (r < 0)
                 return r;
-        *ret = spec_ref(array->array->element);
+        *ret = spec_ref(*one);
         return 0;
 }
 
@@ -77,8 +84,8 @@ int arrays_load_spec(struct manager *m, const struct job_record *r, struct job_s
         struct job *array = manager_job(m, r->array);
 
         if (array && array->array)
-                return share_spec(array, ret);
-        return element_spec(r->body->config.data, r->body->config.size, ret);
+                return share_spec(array, r->index, ret);
+        return element_spec(r->body->config.data, r->body->config.size, r->index, ret);
 }
 
 int arrays_prepare(struct job *j) {
@@ -97,6 +104,16 @@ struct job *arrays_of(struct manager *m, const struct job *element, uint32_t *re
         struct job *j = array_of(m, element, ret_position);
 
         return j && j->array->jobs[*ret_position] == element->number ? j : NULL;
+}
+
+static bool is_searcher(const struct job *element) {
+        return element->element.array > 0 && element->element.index == ELEMENT_SEARCHER;
+}
+
+struct job *arrays_of_searcher(struct manager *m, const struct job *element) {
+        struct job *j = is_searcher(element) ? manager_job(m, element->element.array) : NULL;
+
+        return j && j->array && j->array->trials && j->array->searcher.job == element->number ? j : NULL;
 }
 
 /* ---- making ---- */
@@ -135,15 +152,14 @@ static int describe(struct job *e, const struct job *array) {
 
 static void weigh(struct job *array, struct job *e) {
         holdings_weigh(e);
-        if (array->array->element_bytes == 0) {
-                array_weigh(
-                        array->array,
-                        e->bytes + (array->array->trials ? space_given_max(array->array->trials->space) : 0));
+        if (array->array->element_bytes == 0 && !is_searcher(e)) {
+                array_weigh(array->array,
+                            e->bytes + (array->array->trials ? trials_given_max(array->array->trials) : 0));
                 holdings_weigh(array);
         }
 }
 
-static int make(struct manager *m, struct job *array, uint32_t position, struct job **ret) {
+static int make(struct manager *m, struct job *array, uint32_t index, struct job **ret) {
         struct job_spec *spec;
         struct job *e = NULL;
         sd_id128_t uid;
@@ -151,7 +167,7 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
         int r = sd_id128_randomize(&uid);
 
         if (r >= 0)
-                r = share_spec(array, &spec);
+                r = share_spec(array, index, &spec);
         if (r < 0)
                 return r;
         number = store_next_job(m->store);
@@ -164,7 +180,7 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
                 return r;
         e->manager = m;
         e->element.array = array->number;
-        e->element.index = array->array->range.indices[position];
+        e->element.index = index;
         memcpy(e->given.bundle, array->given.bundle, sizeof(e->given.bundle));
         r = text_set(&e->name, "%s", array->name);
         if (r >= 0)
@@ -188,16 +204,44 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
         return 0;
 }
 
-static void admit(struct manager *m, struct job *array, uint32_t position, struct job *e) {
+static void admit(struct manager *m, struct job *array, struct job *e) {
         e->submitted_real = e->attempt_real = e->queue.waits_real = now_real();
         (void)job_transition(e, JOB_EVENT_RECORDED);
         HASH_ADD(hh, m->jobs.by_number, number, sizeof(e->number), e);
-        array->array->jobs[position] = e->number;
-        array_set(array->array, position, ELEMENT_WAITS);
         record_job(m, e, false);
-        record_event(m, e, "submitted", NULL, "element %u of array %u", e->element.index, array->number);
+        if (is_searcher(e))
+                record_event(m, e, "submitted", NULL, "searcher of search %u", array->number);
+        else
+                record_event(m, e, "submitted", NULL, "element %u of array %u", e->element.index,
+                             array->number);
         notice_job_new(m, e);
         placement_enqueue(m, e);
+}
+
+static int make_element(struct manager *m, struct job *array, uint32_t position) {
+        struct job *e;
+
+        if (position == array->array->range.n)
+                TRY(searches_created(m, array, NULL));
+        TRY(make(m, array, array->array->range.indices[position], &e));
+        array->array->jobs[position] = e->number;
+        array_set(array->array, position, ELEMENT_WAITS);
+        admit(m, array, e);
+        return 0;
+}
+
+/* Once for each search that has one: where it ends the search does. */
+static int make_searcher(struct manager *m, struct job *array) {
+        struct job *e;
+
+        if (!array->array->trials || !array->array->trials->settings.searcher ||
+            array->array->searcher.job > 0)
+                return 0;
+        TRY(make(m, array, ELEMENT_SEARCHER, &e));
+        array->array->searcher.job = e->number;
+        array->array->searcher.state = ELEMENT_WAITS;
+        admit(m, array, e);
+        return 0;
 }
 
 static int share(struct manager *m, struct job *j) {
@@ -225,6 +269,7 @@ static void fill(struct manager *m, struct job *j) {
         struct array *a = j->array;
         uint32_t position, *number;
         char reason[SEARCH_BROKEN_MAX];
+        int r;
 
         if (searches_broken_text(j, reason, sizeof(reason))) {
                 lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
@@ -234,9 +279,13 @@ static void fill(struct manager *m, struct job *j) {
                 return; /* until it is resumed */
         if (share(m, j) < 0)
                 (void)log_oom(); /* its own window holds */
+        r = make_searcher(m, j);
+        if (r < 0) {
+                snprintf(reason, sizeof(reason), "cannot make its searcher: %s", strerror(-r));
+                lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
+                return;
+        }
         for (uint32_t n = 0; array_wants(a, bytes_max, &position); n++) {
-                struct job *e;
-                int r;
                 if (n == MADE_AT_ONCE) {
                         number = a->filling ? NULL : malloc(sizeof(*number));
                         if (number) { /* else: when the next element ends */
@@ -246,15 +295,13 @@ static void fill(struct manager *m, struct job *j) {
                         }
                         return;
                 }
-                r = position == a->range.n ? searches_created(m, j) : 0;
-                r = r < 0 ? r : make(m, j, position, &e);
+                r = make_element(m, j, position);
                 if (r < 0) {
                         snprintf(reason, sizeof(reason), "cannot make its element %u: %s",
                                  position < a->range.n ? a->range.indices[position] : position, strerror(-r));
                         lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
                         return;
                 }
-                admit(m, j, position, e);
         }
 }
 
@@ -286,15 +333,25 @@ static void run(struct manager *m, struct job *j) {
                 return;
         if (j->started_real == 0)
                 j->started_real = now_real();
-        record_event(m, j, "running", NULL, "the first of its %u element%s runs", array_total(j->array),
-                     PLURAL(array_total(j->array)));
+        if (j->array->searcher.state == ELEMENT_RUNS)
+                record_event(m, j, "running", NULL, "its searcher runs");
+        else
+                record_event(m, j, "running", NULL, "the first of its %u element%s runs",
+                             array_total(j->array), PLURAL(array_total(j->array)));
         lifecycle_job_changed(m, j);
 }
 
 void arrays_job_changed(struct manager *m, struct job *e) {
         uint32_t position;
-        struct job *j = job_state_ended(e->state) ? NULL : arrays_of(m, e, &position);
+        bool ended = job_state_ended(e->state);
+        struct job *j = ended ? NULL : arrays_of(m, e, &position),
+                   *searched = ended ? NULL : arrays_of_searcher(m, e);
 
+        if (searched) {
+                searched->array->searcher.state = element_state_of(e->state);
+                if (searched->array->searcher.state == ELEMENT_RUNS)
+                        run(m, searched);
+        }
         if (!j)
                 return;
         array_set(j->array, position, element_state_of(e->state));
@@ -307,7 +364,7 @@ static void finish(struct manager *m, struct job *j) {
         char summary[ARRAY_SUMMARY_MAX], best[SEARCH_BEST_MAX],
                 reason[ARRAY_SUMMARY_MAX + SEARCH_BEST_MAX + 1024];
         const struct trials *t = j->array->trials;
-        bool good = t ? j->array->n_state[ELEMENT_SUCCEEDED] > 0 && !search_gave_up(t->search)
+        bool good = t ? j->array->n_state[ELEMENT_SUCCEEDED] > 0 && !search_gave_up(t->search) && !t->failed
                       : j->array->n_state[ELEMENT_SUCCEEDED] == j->array->range.n;
 
         (void)array_text(j->array, summary, sizeof(summary));
@@ -319,12 +376,26 @@ static void finish(struct manager *m, struct job *j) {
         lifecycle_stop_job(m, j, good ? JOB_EVENT_SUCCEEDED : JOB_EVENT_FAILED, reason);
 }
 
+#define ELEMENT_NAME_MAX 32
+static const char *element_name(const struct job *e, char buf[static ELEMENT_NAME_MAX]) {
+        char index[ELEMENT_TEXT_MAX];
+
+        snprintf(buf, ELEMENT_NAME_MAX, "%u[%s]", e->element.array, element_text(e->element.index, index));
+        return buf;
+}
+
+/* Whatever of it the job is; of the searcher there is no position. */
+static struct job *array_or_search(struct manager *m, const struct job *e, uint32_t *ret_position) {
+        return arrays_of_searcher(m, e) ?: arrays_of(m, e, ret_position);
+}
+
 void arrays_first_error(struct manager *m, const struct job *e) {
         uint32_t position;
-        struct job *j = e->state == JOB_FAILED && e->first_error ? arrays_of(m, e, &position) : NULL;
+        struct job *j = e->state == JOB_FAILED && e->first_error ? array_or_search(m, e, &position) : NULL;
+        char name[ELEMENT_NAME_MAX];
 
         if (!j || j->first_error ||
-            text_set(&j->first_error, "%u[%u]: %s", j->number, e->element.index, e->first_error) < 0)
+            text_set(&j->first_error, "%s: %s", element_name(e, name), e->first_error) < 0)
                 return;
         record_job(m, j, false);
         notice_job_changed(m, j);
@@ -332,20 +403,27 @@ void arrays_first_error(struct manager *m, const struct job *e) {
 
 void arrays_job_ended(struct manager *m, struct job *e) {
         uint32_t position;
-        struct job *j = arrays_of(m, e, &position);
+        struct job *j = array_or_search(m, e, &position);
+        char name[ELEMENT_NAME_MAX];
 
         if (!j)
                 return;
-        array_set(j->array, position, element_state_of(e->state));
-        if (j->array->trials && j->array->trials->broken == 0)
+        if (is_searcher(e))
+                j->array->searcher.state = element_state_of(e->state);
+        else
+                array_set(j->array, position, element_state_of(e->state));
+        if (is_searcher(e) && j->array->trials->broken == 0)
+                searches_closed(m, j, e);
+        else if (j->array->trials && j->array->trials->broken == 0)
                 searches_ended(m, j, e);
         arrays_first_error(m, e);
         if (e->state != JOB_SUCCEEDED) {
-                record_event(m, j, "element-failed", NULL, "%u[%u] %s: %s", j->number, e->element.index,
+                record_event(m, j, "element-failed", NULL, "%s %s: %s", element_name(e, name),
                              job_state_to_string(e->state), e->reason ? e->reason : "");
-                if (!j->reason && j->state != JOB_STOPPING) {
-                        (void)text_set(&j->reason, "%u[%u] %s: %s", j->number, e->element.index,
-                                       job_state_to_string(e->state), e->reason ? e->reason : "");
+                /* That of the searcher ends the search, whatever became of trials. */
+                if ((!j->reason || is_searcher(e)) && j->state != JOB_STOPPING) {
+                        (void)text_set(&j->reason, "%s %s: %s", name, job_state_to_string(e->state),
+                                       e->reason ? e->reason : "");
                         lifecycle_job_changed(m, j);
                 }
         }
@@ -355,6 +433,13 @@ void arrays_job_ended(struct manager *m, struct job *e) {
                 finish(m, j);
         else
                 fill(m, j);
+}
+
+static void stop_element(struct manager *m, const struct job *j, struct job *e, const char *text) {
+        if (e && j->kill_grace > 0)
+                lifecycle_kill_job(m, e, j->kill_grace - 1, text);
+        else if (e)
+                lifecycle_stop_job(m, e, JOB_EVENT_KILLED, text);
 }
 
 void arrays_stop(struct manager *m, struct job *j, const char *reason) {
@@ -367,18 +452,18 @@ void arrays_stop(struct manager *m, struct job *j, const char *reason) {
                 struct job *e = j->array->states[i] == ELEMENT_WAITS || j->array->states[i] == ELEMENT_RUNS
                                         ? manager_job(m, j->array->jobs[i])
                                         : NULL;
-                if (e && j->kill_grace > 0)
-                        lifecycle_kill_job(m, e, j->kill_grace - 1, text);
-                else if (e)
-                        lifecycle_stop_job(m, e, JOB_EVENT_KILLED, text);
+                stop_element(m, j, e, text);
         }
+        if (array_searcher_active(j->array))
+                stop_element(m, j, manager_job(m, j->array->searcher.job), text);
+        searcher_forget(m, j);
 }
 
 /* ---- from the store ---- */
 
 int arrays_adopt(struct manager *m, struct job *e) {
         uint32_t position;
-        struct job *j = array_of(m, e, &position);
+        struct job *j = arrays_of_searcher(m, e) ?: array_of(m, e, &position);
         int r;
 
         if (!j)
@@ -390,6 +475,8 @@ int arrays_adopt(struct manager *m, struct job *e) {
                 r = describe(e, j);
         if (r >= 0)
                 weigh(j, e);
+        if (r >= 0 && is_searcher(e))
+                holdings_weigh(j);
         return r;
 }
 
@@ -397,6 +484,11 @@ void arrays_loaded(struct job *j, const struct element_record *r) {
         enum element_state state;
         uint32_t position;
 
+        if (j->array && j->array->trials && r->index == ELEMENT_SEARCHER) {
+                j->array->searcher.job = r->job;
+                j->array->searcher.state =
+                        element_state_of(r->state < _JOB_STATE_MAX ? (enum job_state)r->state : JOB_FAILED);
+        }
         if (!j->array || array_find(j->array, r->index, &position) < 0)
                 return;
         state = element_state_of(r->state < _JOB_STATE_MAX ? (enum job_state)r->state : JOB_FAILED);

@@ -18,6 +18,9 @@ int arrays_prepare(struct job *j);
 /* The array that the job is an element of, as the latest of that index; NULL: it is none. */
 struct job *arrays_of(struct manager *m, const struct job *element, uint32_t *ret_position);
 
+/* The search that the job is the searcher of, as the latest of it; NULL: it is none. */
+struct job *arrays_of_searcher(struct manager *m, const struct job *element);
+
 /* When the job is an array: makes elements whose turn has come, and returns true. */
 bool arrays_take(struct manager *m, struct job *j);
 /* The job has another state; it has ended. When it is an element, its array follows. */

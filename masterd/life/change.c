@@ -376,6 +376,8 @@ static void set_visible(struct manager *m, struct job *j, uint32_t visible) {
         j->spec->visible = visible;
         if (j->array && j->array->element)
                 j->array->element->visible = visible;
+        if (j->array && j->array->searcher.spec)
+                j->array->searcher.spec->visible = visible;
         for (struct job *e = j->array ? m->jobs.by_number : NULL; e; e = e->hh.next)
                 if (e->element.array == j->number)
                         e->spec->visible = visible;

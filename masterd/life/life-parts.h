@@ -13,7 +13,8 @@ struct life {
         struct dependents *dependents; /* depend.c: by the job that is waited for */
         struct job *settling; /* depend.c: have ended, and those that wait for them are not told yet */
         struct job **settling_end;
-        struct array_owner *array_owners; /* arrays.c */
-        struct savepoint *savepoints;     /* savepoints.c: by name, oldest first */
-        struct kept_progress *kept;       /* kept-progress.c: by name of the savepoint */
+        struct array_owner *array_owners;   /* arrays.c */
+        struct waiting_searcher *searchers; /* searcher.c: by number of the search */
+        struct savepoint *savepoints;       /* savepoints.c: by name, oldest first */
+        struct kept_progress *kept;         /* kept-progress.c: by name of the savepoint */
 };

@@ -11,6 +11,7 @@
 #include "masterd/life/kept-progress.h"
 #include "masterd/life/life-parts.h"
 #include "masterd/life/savepoints.h"
+#include "masterd/life/searcher.h"
 
 int life_new(struct manager *m) {
         m->life = calloc(1, sizeof(*m->life));
@@ -21,6 +22,7 @@ void life_free(struct manager *m) {
         if (!m->life)
                 return;
         arrays_free_owners(m);
+        searcher_forget(m, NULL);
         depend_free(m);
         savepoints_free(m);
         kept_progress_free(m);

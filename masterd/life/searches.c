@@ -19,7 +19,9 @@
 #include "masterd/core/record.h"
 #include "masterd/job/array.h"
 #include "masterd/life/arrays.h"
+#include "masterd/life/holdings.h"
 #include "masterd/life/lifecycle.h"
+#include "masterd/life/searcher.h"
 
 /* Of a search that many events are kept for each of its trials, and altogether; results between its rungs
  * behind them are not. */
@@ -60,8 +62,10 @@ static int let_happen(struct manager *m, struct job *j, struct trial_event *e, s
                                           .metric = bits_of(e->metric),
                                           .exit = (uint8_t)e->exit,
                                           .verdict = (uint8_t)r,
+                                          .given = e->given ?: "",
                                   });
         manager_touch(m);
+        searcher_tell(m, j);
         return r;
 }
 
@@ -72,6 +76,7 @@ int searches_loaded(struct job *j, const struct trial_record *r) {
                 .time = r->step,
                 .metric = double_of(r->metric),
                 .exit = r->exit < _SEARCH_EXIT_MAX ? (enum search_exit)r->exit : _SEARCH_EXIT_MAX,
+                .given = r->given,
         };
         struct search_reason why;
         struct trials *t;
@@ -109,20 +114,61 @@ const char *searches_broken_text(const struct job *j, char *buf, size_t size) {
         return buf;
 }
 
-int searches_created(struct manager *m, struct job *j) {
-        struct trial_event e = { .kind = TRIAL_CREATED };
+int searches_created(struct manager *m, struct job *j, const char *given) {
+        struct trial_event e = { .kind = TRIAL_CREATED, .given = given };
         struct search_reason why;
-        int r = array_grow(j->array);
+        int r = let_happen(m, j, &e, &why);
 
-        return r < 0 ? r : let_happen(m, j, &e, &why);
+        if (r < 0)
+                return r;
+        r = array_grow(j->array);
+        if (r < 0) /* what is recorded is right */
+                (void)sd_event_exit(m->event, log_oom());
+        else if (given)
+                holdings_weigh(j);
+        return r;
+}
+
+int searches_stop(struct manager *m, struct job *j, uint32_t trial) {
+        struct trial_event v = { .kind = TRIAL_STOPPED, .trial = trial };
+        struct job *e = trial < j->array->range.n ? manager_job(m, j->array->jobs[trial]) : NULL;
+        struct search_reason why;
+        int r;
+
+        if (trial < j->array->range.n && j->array->states[trial] == ELEMENT_UNMADE)
+                return -EAGAIN;
+        r = let_happen(m, j, &v, &why);
+        if (r >= 0 && e)
+                lifecycle_stop_job(m, e, JOB_EVENT_SUCCEEDED, "stopped by its searcher");
+        return r == -EALREADY ? 0 : r;
+}
+
+void searches_closed(struct manager *m, struct job *j, const struct job *searcher) {
+        struct trial_event e = { .kind = TRIAL_CLOSED,
+                                 .exit = searcher->state == JOB_SUCCEEDED ? SEARCH_SUCCEEDED
+                                                                          : SEARCH_FAILED };
+        struct search_reason why;
+
+        (void)let_happen(m, j, &e, &why);
+}
+
+static int describe_searcher(const struct job *j, char **env) {
+        const char *metric = j->spec->search.metric;
+
+        env[0] = strdup("PRIMUS_SEARCHER=1");
+        if (env[0] && asprintf(env + 1, "PRIMUS_SEARCH_METRIC=%s", metric ?: "") < 0)
+                env[1] = NULL;
+        return env[0] && env[1] ? 0 : -ENOMEM;
 }
 
 int searches_describe(const struct job *j, uint32_t trial, char **env) {
         _cleanup_free_ char *given = NULL;
-        int r = trials_given(j->array->trials, trial, &given);
+        int r = trial == ELEMENT_SEARCHER ? 0 : trials_given(j->array->trials, trial, &given);
 
         if (r < 0)
                 return r;
+        if (trial == ELEMENT_SEARCHER)
+                return describe_searcher(j, env);
         if (asprintf(env + 0, "PRIMUS_TRIAL=%" PRIu32, trial) < 0)
                 env[0] = NULL;
         if (env[0] && asprintf(env + 1, "PRIMUS_TRIAL_PARAMS=%s", given) < 0)

@@ -21,9 +21,16 @@ int searches_loaded(struct job *array, const struct trial_record *r);
 #define SEARCH_BROKEN_MAX 256
 const char *searches_broken_text(const struct job *array, char *buf, size_t size);
 
-/* Its next trial is made. -ENOMEM. */
-int searches_created(struct manager *m, struct job *array);
-/* What tells a trial who it is, NAME=VALUE, into as many as four places. -ENOENT, -ENOMEM. */
+/* Its next trial is made; given: what its searcher gives it, NULL where there is none. -EAGAIN, -E2BIG: there
+ * can be no further one; -ENOMEM. */
+int searches_created(struct manager *m, struct job *array, const char *given);
+/* Its searcher wants a trial to end; 0 also when it does or has. -ENOENT: no such; -EAGAIN: it has not begun.
+ */
+int searches_stop(struct manager *m, struct job *array, uint32_t trial);
+/* The job of its searcher has ended. */
+void searches_closed(struct manager *m, struct job *array, const struct job *searcher);
+/* What tells a trial (or ELEMENT_SEARCHER) who it is, NAME=VALUE, into as many as four places. -ENOENT,
+ * -ENOMEM. */
 int searches_describe(const struct job *array, uint32_t trial, char **env);
 /* The job of a trial has ended. */
 void searches_ended(struct manager *m, struct job *array, const struct job *element);

@@ -39,14 +39,12 @@ struct search {
         uint32_t n_trials, n_allocated, n_open, n_invalid;
         uint32_t best; /* UINT32_MAX: none */
         uint64_t age;  /* of the next entry */
+        bool closed;   /* its searcher has ended */
 };
 
 const char *const search_method_names[_SEARCH_METHOD_MAX] = {
-        [SEARCH_RANDOM] = "random",
-        [SEARCH_GRID] = "grid",
-        [SEARCH_LIST] = "list",
-        [SEARCH_ASHA] = "asha",
-        [SEARCH_ADAPTIVE] = "adaptive-asha",
+        [SEARCH_RANDOM] = "random",       [SEARCH_GRID] = "grid", [SEARCH_LIST] = "list",
+        [SEARCH_EXTERNAL] = "external",   [SEARCH_ASHA] = "asha", [SEARCH_ADAPTIVE] = "adaptive-asha",
         [SEARCH_HYPERBAND] = "hyperband",
 };
 
@@ -78,7 +76,8 @@ int search_new(const struct search_settings *settings, struct search **ret) {
         struct search *s;
 
         if (settings->method >= _SEARCH_METHOD_MAX || settings->mode >= _SEARCH_MODE_MAX ||
-            settings->max_trials == 0 || settings->max_trials > SEARCH_TRIALS_MAX)
+            settings->max_trials == 0 || settings->max_trials > SEARCH_TRIALS_MAX ||
+            (settings->method == SEARCH_EXTERNAL && !settings->searcher))
                 return -EINVAL;
         if (search_has_rungs(settings->method) &&
             (settings->divisor < 2 || settings->divisor > SEARCH_DIVISOR_MAX || settings->max_rungs == 0 ||
@@ -108,10 +107,14 @@ size_t search_bytes(const struct search *s) {
 
 /* ---- creation ---- */
 
+/* With a searcher one at a time is made in whichever still has room; how many run together is not ours. */
 static struct bracket *next_bracket(const struct search *s) {
-        for (size_t i = 0; i < s->n_brackets; i++)
-                if (s->brackets[i].wanted > 0)
-                        return (struct bracket *)s->brackets + i;
+        for (size_t i = 0; i < s->n_brackets; i++) {
+                const struct bracket *b = s->brackets + i;
+
+                if (s->settings.searcher ? b->created - b->invalid < b->plan.trials : b->wanted > 0)
+                        return (struct bracket *)b;
+        }
         return NULL;
 }
 
@@ -120,13 +123,17 @@ bool search_gave_up(const struct search *s) {
 }
 
 bool search_wants(const struct search *s) {
-        return next_bracket(s) && !search_gave_up(s);
+        return !s->settings.searcher && next_bracket(s) && !search_gave_up(s);
+}
+
+bool search_to_come(const struct search *s) {
+        return s->settings.searcher ? !s->closed : search_wants(s);
 }
 
 int search_created(struct search *s, uint32_t *ret_trial) {
         struct bracket *b = next_bracket(s);
 
-        if (!search_wants(s))
+        if (!b || s->closed || search_gave_up(s))
                 return -EAGAIN;
         if (s->n_trials == s->n_allocated) {
                 uint32_t n = MAX(2 * s->n_allocated, 16u);
@@ -140,7 +147,7 @@ int search_created(struct search *s, uint32_t *ret_trial) {
         s->trials[s->n_trials] = (struct trial){
                 .seen = { .bracket = (uint32_t)(b - s->brackets), .last = NAN, .best = NAN }
         };
-        b->wanted--;
+        b->wanted -= !s->settings.searcher;
         b->created++;
         s->n_open++;
         *ret_trial = s->n_trials++;
@@ -148,8 +155,8 @@ int search_created(struct search *s, uint32_t *ret_trial) {
 }
 
 /* One has ended or will: another, as long as there are to be more. */
-static void want_another(struct bracket *b) {
-        if (b->created + b->wanted - b->invalid < b->plan.trials)
+static void want_another(const struct search *s, struct bracket *b) {
+        if (!s->settings.searcher && b->created + b->wanted - b->invalid < b->plan.trials)
                 b->wanted++;
 }
 
@@ -241,9 +248,27 @@ int search_validated(struct search *s, uint32_t trial, uint64_t time, double met
         }
         if (verdict == SEARCH_STOP) {
                 t->seen.state = SEARCH_TRIAL_STOPPED;
-                want_another(b);
+                want_another(s, b);
         }
         return (int)verdict;
+}
+
+int search_stopped(struct search *s, uint32_t trial) {
+        struct trial *t = trial < s->n_trials ? s->trials + trial : NULL;
+
+        if (!t)
+                return -ENOENT;
+        if (t->seen.state != SEARCH_TRIAL_RUNS)
+                return -EALREADY;
+        t->seen.state = SEARCH_TRIAL_STOPPED;
+        return 0;
+}
+
+int search_closed(struct search *s) {
+        if (s->closed)
+                return -EALREADY;
+        s->closed = true;
+        return 0;
 }
 
 /* The best of all; looked for when the one that was is not any more. */
@@ -282,7 +307,7 @@ int search_exited(struct search *s, uint32_t trial, enum search_exit e) {
                 } else if (e == SEARCH_FAILED && t->seen.rung < b->plan.n_rungs &&
                            enter_rung(s, b, t, INFINITY, &place) < 0)
                         return -ENOMEM;
-                want_another(b);
+                want_another(s, b);
         }
         t->exited = true;
         s->n_open--;
@@ -292,7 +317,7 @@ int search_exited(struct search *s, uint32_t trial, enum search_exit e) {
 /* ---- how it stands ---- */
 
 bool search_over(const struct search *s) {
-        return s->n_open == 0 && !search_wants(s);
+        return s->n_open == 0 && !search_to_come(s);
 }
 
 bool search_trial(const struct search *s, uint32_t trial, struct search_trial *ret) {

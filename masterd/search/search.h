@@ -6,7 +6,9 @@
  * Asynchronous successive halving, in the variant that stops (Li et al., "A System for Massively Parallel
  * Hyperparameter Tuning", 2020; the stopping variant and the brackets as Determined has them): a bracket has
  * rungs, each at so many units of training. A trial that comes to a rung goes on if it is among the best
- * 1/divisor of those that came there so far, the first one always. Methods without rungs only count. */
+ * 1/divisor of those that came there so far, the first one always. Methods without rungs only count.
+ *
+ * A search may have a searcher: a program that says which trials there are to be, and may stop them. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,6 +25,7 @@ enum search_method {
         SEARCH_RANDOM,
         SEARCH_GRID,
         SEARCH_LIST,
+        SEARCH_EXTERNAL, /* its searcher says all; of those with rungs it may say what trials are given */
         SEARCH_ASHA,
         SEARCH_ADAPTIVE,
         SEARCH_HYPERBAND,
@@ -44,6 +47,7 @@ struct search_settings {
         enum search_method method;
         enum search_mode mode;
         bool larger;                         /* a larger metric is better */
+        bool searcher;                       /* it has one; SEARCH_EXTERNAL always */
         uint32_t max_trials;                 /* >= 1, invalid ones not counted */
         uint32_t max_concurrent;             /* 0: no limit */
         uint32_t divisor;                    /* >= 2 */
@@ -84,10 +88,17 @@ size_t search_bytes(const struct search *s);
 
 /* ---- events ---- */
 
-/* Whether another trial is to be made now. */
+/* Whether another trial is to be made now. False of one with a searcher, which says so itself. */
 bool search_wants(const struct search *s);
-/* It has been: its number is how many there were before. -EAGAIN: none is wanted; -ENOMEM. */
+/* Whether there may be others, now or later. */
+bool search_to_come(const struct search *s);
+/* It has been: its number is how many there were before. -EAGAIN: none is wanted, or (with a searcher) there
+ * are as many as there may be, or it has ended; -ENOMEM. */
 int search_created(struct search *s, uint32_t *ret_trial);
+/* The searcher wants a trial to end, as a success. -ENOENT: no such trial; -EALREADY: it does, or has. */
+int search_stopped(struct search *s, uint32_t trial);
+/* The searcher has ended: no more trials. -EALREADY. */
+int search_closed(struct search *s);
 
 enum search_verdict {
         SEARCH_GOES_ON,

@@ -37,6 +37,7 @@ static const struct {
         [SEARCH_RANDOM] = { PART_SPACE | PART_TRIALS, PART_METRIC },
         [SEARCH_GRID] = { PART_SPACE, PART_METRIC | PART_TRIALS },
         [SEARCH_LIST] = { PART_POINTS, PART_METRIC | PART_TRIALS },
+        [SEARCH_EXTERNAL] = { PART_TRIALS | PART_METRIC, PART_SPACE },
         [SEARCH_ASHA] = { PART_SPACE | PART_TRIALS | PART_TIME | PART_METRIC, 0 },
         [SEARCH_ADAPTIVE] = { PART_SPACE | PART_TRIALS | PART_TIME | PART_METRIC, PART_RUNGS },
         [SEARCH_HYPERBAND] = { PART_SPACE | PART_TRIALS | PART_TIME | PART_METRIC, 0 },
@@ -147,6 +148,7 @@ int search_spec_settings(const struct search_spec *spec, struct search_settings 
                 .method = (enum search_method)spec->method,
                 .mode = (enum search_mode)spec->mode,
                 .larger = !spec->smaller,
+                .searcher = spec->searcher,
                 .max_trials = spec->max_trials,
                 .max_concurrent = spec->max_concurrent,
                 .divisor = spec->divisor,
@@ -164,11 +166,41 @@ int search_spec_settings(const struct search_spec *spec, struct search_settings 
         return 0;
 }
 
+static int check_searcher(struct reader *r, const struct job_spec *job) {
+        const char *method = search_method_to_string((enum search_method)job->search.method);
+        size_t i = 0;
+
+        while (i < job->n_roles && strcmp(job->roles[i].name, SPEC_SEARCHER) != 0)
+                i++;
+        if (i == job->n_roles)
+                return job->search.method == SEARCH_EXTERNAL
+                               ? report_at(r, place_of("role"),
+                                           "method \"external\" needs a role " SPEC_SEARCHER
+                                           ", which says what the trials are given")
+                               : 0;
+        if (job->search.method < SEARCH_EXTERNAL)
+                return report_at(r, place_in_role(i, "roleName"),
+                                 "a search by \"%s\" has no " SPEC_SEARCHER
+                                 "; say method \"external\", or call the role otherwise",
+                                 method);
+        if (job->roles[i].num != 1)
+                return report_at(r, place_in_role(i, "num"), "a search has one " SPEC_SEARCHER);
+        if (job->search.space && strlen(job->search.space) > SPEC_SEARCHER_SPACE_MAX)
+                return report_at(r, in_search("space"),
+                                 "has %zu bytes; a " SPEC_SEARCHER " is told at most %u",
+                                 strlen(job->search.space), SPEC_SEARCHER_SPACE_MAX);
+        if (job->n_roles == 1)
+                return report_at(r, place_of("role"),
+                                 "the trials have no role: there is the " SPEC_SEARCHER " alone");
+        return 1;
+}
+
 int check_search(struct reader *r, struct job_spec *job) {
         struct search_spec *s = &job->search;
         size_t errors = r->diagnostics->n_errors;
         int q;
 
+        s->searcher = false;
         if (!search_spec_given(s))
                 return 0;
         if (job->array.array)
@@ -178,10 +210,15 @@ int check_search(struct reader *r, struct job_spec *job) {
                 return report_at(
                         r, place_of("search"),
                         "its trials would share the progress of inputManager's stagingDir; remove that");
-        q = check_parts(r, s);
+        q = check_searcher(r, job);
+        s->searcher = q > 0;
+        if (q >= 0)
+                q = check_parts(r, s);
         if (q >= 0 && s->rungs)
                 q = read_rungs(r, s);
         if (q < 0 || r->diagnostics->n_errors > errors)
                 return q;
-        return s->points ? read_points(r, s) : read_space(r, s);
+        if (s->points)
+                return read_points(r, s);
+        return s->space ? read_space(r, s) : 0;
 }

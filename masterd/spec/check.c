@@ -17,7 +17,7 @@ struct place place_of(const char *key) {
         return p;
 }
 
-static struct place place_in_role(size_t i, const char *key) {
+struct place place_in_role(size_t i, const char *key) {
         struct place p = place_of("role");
 
         place_push(&p, NULL, i);

@@ -30,6 +30,8 @@ int check_idle(struct reader *r, const struct job_spec *s);
 
 /* A key of the job. */
 struct place place_of(const char *key);
+/* A key of role[i]; NULL: the role. */
+struct place place_in_role(size_t i, const char *key);
 
 #define report_at(r, where, ...)                                                                             \
         ({                                                                                                   \

@@ -2,6 +2,7 @@
 /* The key search of a job. */
 #include "masterd/spec/schema-search.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "masterd/spec/schema-rows.h"
@@ -45,7 +46,41 @@ static const struct key search_keys[] = {
 };
 const struct schema search_schema = SCHEMA(search_keys);
 
-void spec_drop_search(struct job_spec *s) {
+static void drop_search(struct job_spec *s) {
         schema_done(&search_schema, &s->search);
         s->search.method = _SEARCH_METHOD_MAX;
+}
+
+/* The searcher alone, or all but it. */
+static void split_roles(struct job_spec *s, bool searcher) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < s->n_roles; i++)
+                if ((strcmp(s->roles[i].name, SPEC_SEARCHER) == 0) == searcher)
+                        s->roles[n++] = s->roles[i];
+                else
+                        schema_done(&role_schema, s->roles + i);
+        s->n_roles = n;
+        n = 0;
+        for (size_t i = 0; i < s->n_order; i++)
+                if ((strcmp(s->order[i].role, SPEC_SEARCHER) == 0) == searcher)
+                        s->order[n++] = s->order[i];
+                else
+                        free(s->order[i].role);
+        s->n_order = n;
+}
+
+void spec_make_trial(struct job_spec *s) {
+        if (s->search.searcher)
+                split_roles(s, false);
+        drop_search(s);
+}
+
+void spec_make_searcher(struct job_spec *s) {
+        split_roles(s, true);
+        drop_search(s);
+        schema_done(&input_manager_schema, s);
+        s->n_inputs = s->n_topics = 0;
+        s->lockstep = LOCKSTEP_OFF;
+        s->whole_hosts = false;
 }

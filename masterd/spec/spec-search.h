@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/element.h"
 #include "masterd/search/search.h"
 
 #define SPEC_SEARCH_TEXT_MAX (1u << 20) /* bytes of space, of points */
@@ -22,7 +23,10 @@ struct search_spec {
         uint32_t max_trials; /* of a grid or a list, in a spec that is complete: how many points it has */
         uint32_t max_concurrent, divisor, max_rungs;
         uint64_t seed;
+        bool searcher; /* in a spec that is complete: it has the role SPEC_SEARCHER, which is in no trial */
 };
+#define SPEC_SEARCHER ELEMENT_SEARCHER_NAME
+#define SPEC_SEARCHER_SPACE_MAX (32u << 10) /* bytes of space that one is told */
 
 static inline bool search_spec_given(const struct search_spec *s) {
         return s->method < _SEARCH_METHOD_MAX;

@@ -359,8 +359,10 @@ static inline void spec_free_p(struct job_spec **s) {
  * to an equal spec. Allocated. */
 int spec_effective(const struct job_spec *s, char **ret_json);
 
-/* Makes it the configuration of one trial: without the search. */
-void spec_drop_search(struct job_spec *s);
+/* Makes it the configuration of one trial: without the search, and without its searcher. */
+void spec_make_trial(struct job_spec *s);
+/* Makes it that of the searcher: without search, other roles, and data. */
+void spec_make_searcher(struct job_spec *s);
 
 /* The same for somebody else than its owner: without the values of env and of a topic's config, which may be
  * secrets, but with their names. Not to be read back. Allocated. */

@@ -156,10 +156,11 @@ int store_load_usage(struct store *s, store_load_usage_t callback, void *userdat
 }
 
 int store_load_trials(struct store *s, store_load_trial_t callback, void *userdata) {
-        return load(s,
-                    "SELECT job, seq, time, kind, trial, step, metric, exit, verdict FROM trial" OF_ACTIVE
-                    " ORDER BY job, seq",
-                    &(struct load){ row_trial, { .trial = callback }, userdata });
+        return load(
+                s,
+                "SELECT job, seq, time, kind, trial, step, metric, exit, verdict, given FROM trial" OF_ACTIVE
+                " ORDER BY job, seq",
+                &(struct load){ row_trial, { .trial = callback }, userdata });
 }
 
 int store_load_metrics(struct store *s, store_load_metric_t callback, void *userdata) {

@@ -220,6 +220,9 @@ const char *const store_steps[] = {
         /* 12: what trainers said of their training. */
         "CREATE TABLE metric(job INTEGER NOT NULL, role TEXT NOT NULL, idx INTEGER NOT NULL, local INTEGER NOT NULL,"
         " points BLOB NOT NULL, PRIMARY KEY(job, role, idx, local)) STRICT;",
+
+        /* 13: what a searcher gave a trial. */
+        "ALTER TABLE trial ADD COLUMN given TEXT NOT NULL DEFAULT '';",
         NULL,
 };
 

@@ -467,15 +467,16 @@ int store_query_metrics(struct store *s, uint32_t job, store_metrics_t callback,
 }
 
 int store_query_trials(struct store *s, uint32_t job, store_trials_t callback, void *userdata) {
-        return ask(s, ITEM_QUERY_TRIALS,
-                   &(struct query){
-                           .sql = "SELECT job, seq, time, kind, trial, step, metric, exit, verdict FROM trial"
-                                  " WHERE job = ?1 ORDER BY seq",
-                           .parameters = { job },
-                           .n_parameters = 1,
-                           .callback.trials = callback,
-                   },
-                   userdata);
+        return ask(
+                s, ITEM_QUERY_TRIALS,
+                &(struct query){
+                        .sql = "SELECT job, seq, time, kind, trial, step, metric, exit, verdict, given FROM trial"
+                               " WHERE job = ?1 ORDER BY seq",
+                        .parameters = { job },
+                        .n_parameters = 1,
+                        .callback.trials = callback,
+                },
+                userdata);
 }
 
 int store_query_files(struct store *s, uint64_t key, uint32_t source, uint64_t first, uint32_t limit,

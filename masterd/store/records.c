@@ -315,11 +315,17 @@ const struct field series_fields[] = {
 };
 
 const struct field trial_fields[] = {
-        F(U32, trial_record, job),       F(U64, trial_record, seq),
-        F(U64, trial_record, time_real), F(U8, trial_record, kind),
-        F(U32, trial_record, trial),     F(U64, trial_record, step),
-        F(U64, trial_record, metric),    F(U8, trial_record, exit),
-        F(U8, trial_record, verdict),    {},
+        F(U32, trial_record, job),
+        F(U64, trial_record, seq),
+        F(U64, trial_record, time_real),
+        F(U8, trial_record, kind),
+        F(U32, trial_record, trial),
+        F(U64, trial_record, step),
+        F(U64, trial_record, metric),
+        F(U8, trial_record, exit),
+        F(U8, trial_record, verdict),
+        F(TEXT, trial_record, given),
+        {},
 };
 
 const struct field metric_fields[] = {
@@ -402,7 +408,7 @@ static const struct field prune_fields[] = {
         "((SELECT length(config) + length(env) + length(warnings) FROM job_body WHERE number = job.number)"  \
         " + ifnull((SELECT sum(length(points)) FROM series WHERE job = job.number), 0)"                      \
         " + ifnull((SELECT sum(length(points)) FROM metric WHERE job = job.number), 0)"                      \
-        " + ifnull((SELECT 64 * max(seq) FROM trial WHERE job = job.number), 0))"
+        " + ifnull((SELECT 64 * max(seq) + sum(length(given)) FROM trial WHERE job = job.number), 0))"
 #define DOOM_LARGE                                                                                           \
         "INSERT OR IGNORE INTO temp.doomed SELECT number FROM"                                               \
         " (SELECT number, sum(size) OVER (ORDER BY number) - size AS before FROM"                            \
@@ -592,8 +598,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               " VALUES (?1, ?2, ?3, ?4)" } },
         [OP_PUT_TRIAL] = { sizeof(struct trial_record),
                            trial_fields,
-                           { "INSERT OR REPLACE INTO trial(job, seq, time, kind, trial, step, metric, exit, verdict)"
-                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)" } },
+                           { "INSERT OR REPLACE INTO trial(job, seq, time, kind, trial, step, metric, exit, verdict, given)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)" } },
         [OP_PUT_METRIC] = { sizeof(struct metric_record),
                             metric_fields,
                             { "INSERT OR REPLACE INTO metric(job, role, idx, local, points)"

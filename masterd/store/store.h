@@ -420,9 +420,10 @@ struct trial_record {
         uint8_t kind; /* enum trial_event_kind */
         uint32_t trial;
         uint64_t step;
-        uint64_t metric; /* the bits of a double */
-        uint8_t exit;    /* enum search_exit */
-        uint8_t verdict; /* enum search_verdict: what was decided */
+        uint64_t metric;   /* the bits of a double */
+        uint8_t exit;      /* enum search_exit */
+        uint8_t verdict;   /* enum search_verdict: what was decided */
+        const char *given; /* what its searcher gave a trial that was created; else "" */
 };
 
 /* A job was given another configuration. */

@@ -44,6 +44,7 @@ static const struct {
         { "HookResult", "subsa{sv}" },
         { "FeedReport", "(ayusuu)ayu(tttt)a{sv}" },
         { "TrialReport", "(ayusuu)tdba{sv}" },
+        { "AskSearch", "(ayusuu)sa{sv}" },
         { "Metrics", "ta((ayusuu)uay)a{sv}" },
         { "ScanBatch", "(ayusuu)aybsa{sv}" },
         { "Tail", "(ayusuu)taya{sv}" },

@@ -50,6 +50,9 @@ struct state {
         unsigned wait_entries;           /* how many batches are put off first */
         struct feed_result results[256]; /* of trials */
         size_t n_results;
+        char question[256]; /* the latest of a searcher */
+        uint64_t ask_number;
+        unsigned asked;
         uint64_t peer;              /* that said the last one */
         struct metric_point metric; /* all that was said of "loss", joined */
         unsigned metric_packets, metric_points, metrics_again, other_points;
@@ -197,8 +200,19 @@ _unused_ static void on_result(void *userdata, uint64_t peer, const struct execu
         s->n_results++;
 }
 
-static const struct feed_ops ops = { find_unit,  on_open, on_progress, on_final,
-                                     on_entries, on_bye,  on_result,   on_metrics };
+/* The latest question, and from whom it is. */
+_unused_ static void on_ask(void *userdata, uint64_t peer, const struct executor_id *id, uint64_t number,
+                            const char *text) {
+        struct state *s = userdata;
+
+        s->peer = peer;
+        s->asked++;
+        s->ask_number = number;
+        snprintf(s->question, sizeof(s->question), "%s", text);
+}
+
+static const struct feed_ops ops = { find_unit, on_open,   on_progress, on_final,  on_entries,
+                                     on_bye,    on_result, on_ask,      on_metrics };
 
 _unused_ static bool outside; /* whoever connects is in no unit */
 

@@ -11,6 +11,7 @@
 
 #include "lib/base/addr.h"
 #include "lib/base/clock.h"
+#include "lib/base/element.h"
 #include "lib/base/parse.h"
 #include "tools/primusctl/cli/agent-setting.h"
 #include "tools/primusctl/cli/master.h"
@@ -346,8 +347,9 @@ bool element_parse(const char *text, uint32_t *ret_array, uint32_t *ret_index) {
                 return false;
         snprintf(array, sizeof(array), "%.*s", (int)(bracket - text), text);
         snprintf(index, sizeof(index), "%.*s", (int)(end - bracket - 1), bracket + 1);
+        *ret_index = ELEMENT_SEARCHER;
         return parse_u32(array, 1, UINT32_MAX, ret_array) >= 0 &&
-               parse_u32(index, 0, UINT32_MAX, ret_index) >= 0;
+               (strcmp(index, ELEMENT_SEARCHER_NAME) == 0 || parse_u32(index, 0, UINT32_MAX, ret_index) >= 0);
 }
 
 /* "418/worker/3" is what one tries who has seen executors written as ROLE/INDEX. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/element.h"
 
 #define PAGE 1000u
 #define LOOK_EVERY USEC_PER_SEC
@@ -332,7 +333,7 @@ static int read_page(struct arraylogs *a, sd_bus_message *m, uint32_t *ret_last)
         int r = sd_bus_message_enter_container(m, 'a', "(ussutttuusa{sv})");
 
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', "ussutttuusa{sv}")) > 0) {
-                struct element e = { .index = UINT32_MAX };
+                struct element e = { .index = ELEMENT_SEARCHER };
                 const struct field fields[] = { { "index", "u", offsetof(struct element, index) } };
                 const char *state;
 

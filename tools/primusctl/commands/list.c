@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/element.h"
 #include "lib/base/format.h"
 #include "lib/base/parse.h"
 #include "lib/base/when.h"
@@ -91,11 +92,13 @@ static void show_row(struct table *t, const json_t *row, uint64_t now) {
         uint64_t begin = started ? started : json_get_number(row, "submitted");
         const char *state = json_get_text(row, "state"), *text = json_get_text(row, "reason");
         _cleanup_free_ char *reason = users_named(text, user_lookup_here);
-        char time[FORMAT_DURATION_MAX];
+        char time[FORMAT_DURATION_MAX], index[ELEMENT_TEXT_MAX];
 
         if (json_object_get(row, "array"))
-                table_set(t, 0, COLOR_BOLD, "%" PRIu64 "[%" PRIu64 "]", json_get_number(row, "array"),
-                          json_get_number(row, "index"));
+                table_set(t, 0, COLOR_BOLD, "%" PRIu64 "[%s]", json_get_number(row, "array"),
+                          json_object_get(row, "index")
+                                  ? element_text((uint32_t)json_get_number(row, "index"), index)
+                                  : ELEMENT_SEARCHER_NAME);
         else
                 table_set(t, 0, COLOR_BOLD, "%" PRIu64 "%s", json_get_number(row, "job"),
                           json_object_get(row, "elements") ? "[]" : "");

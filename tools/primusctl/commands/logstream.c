@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/element.h"
 #include "tools/primusctl/bus/logfile.h"
 #include "tools/primusctl/cli/text.h"
 
@@ -475,7 +476,7 @@ static struct stream *new_stream(struct logstream *l, struct watch *w, const str
                 .has_element = l->options.has_element,
                 .color = color_of_rank(l->options.has_element ? l->options.element : l->n_shown),
         };
-        if (l->options.has_element)
+        if (l->options.has_element && l->options.element != ELEMENT_SEARCHER)
                 snprintf(element, sizeof(element), "[%" PRIu32 "] ", l->options.element);
         if (e->attempt > 1)
                 snprintf(attempt, sizeof(attempt), ".%" PRIu32, e->attempt);

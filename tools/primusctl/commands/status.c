@@ -281,7 +281,9 @@ static void print_about(const struct cli *c, const json_t *job) {
         json_array_foreach (json_object_get(job, "warnings"), i, warning)
                 print_line("  warning: ", json_string_value(warning));
         verdicts_print(c, json_object_get(job, "verdicts"));
-        if (of)
+        if (of && !json_object_get(array, "index"))
+                printf("  searcher of search %" PRIu64 ": %" PRIu64 "[searcher]\n", of, of);
+        else if (of)
                 printf("  element %" PRIu64 " of array %" PRIu64 ": %" PRIu64 "[%" PRIu64 "]\n", index, of,
                        of, index);
         putchar('\n');

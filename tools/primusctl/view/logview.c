@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/element.h"
 #include "lib/base/utf8.h"
 #include "tools/primusctl/cli/text.h"
 
@@ -55,7 +56,7 @@ static int put_json(const struct logview *v, const struct logsource *s, const ch
                 utf8_clean(line, n, clean, n + 1);
         o = json_pack("{s:s, s:I, s:I, s:s}", "role", s->role, "index", (json_int_t)s->index, "attempt",
                       (json_int_t)s->attempt, "line", clean);
-        if (o && s->has_element)
+        if (o && s->has_element && s->element != ELEMENT_SEARCHER)
                 (void)json_object_set_new(o, "element", json_integer(s->element));
         if (o && v->filter)
                 (void)json_object_set_new(o, "match", json_boolean(match));

@@ -94,9 +94,9 @@ function Executors({ job, query }) {
 // Of an array, which has no executors of its own; of an element, whose it is.
 function ArrayOf({ job }) {
   const a = job.array;
-  if (a.of) return html`<p>Element ${a.index} of <a href=${address(['job', a.of])}>job ${a.of}</a>.</p>`;
+  if (a.of) return html`<p>${a.index === undefined ? 'Searcher' : `Element ${a.index}`} of <a href=${address(['job', a.of])}>job ${a.of}</a>.</p>`;
   const states = ['waiting', 'running', 'succeeded', 'failed', 'killed'].filter(s => a[s]).map(s => `${a[s]} ${s}`);
-  return html`<p>${plural(a.size, 'element')}: ${states.join(', ')}. <a href=${address(['jobs'], { array: job.job, all: 1 })}>All of them</a></p>`;
+  return html`<p>${plural(a.size, 'element')}: ${states.join(', ')}. <a href=${address(['jobs'], { array: job.job, all: 1 })}>All of them</a>${a.searcher ? html`, <a href=${address(['job', a.searcher])}>its searcher</a>` : ''}</p>`;
 }
 
 // ---- why ----

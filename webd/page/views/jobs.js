@@ -10,7 +10,7 @@ const PAGE = 50;
 const LOOKED = 1000;
 const STATES = ['SUBMITTED', 'QUEUED', 'STARTING', 'RUNNING', 'SUSPENDED', 'STOPPING', 'SUCCEEDED', 'FAILED', 'KILLED'];
 
-const numberOf = j => (j.array ? `${j.array}[${j.index}]` : j.elements ? `${j.job}[]` : `${j.job}`);
+const numberOf = j => (j.array ? `${j.array}[${j.index ?? 'searcher'}]` : j.elements ? `${j.job}[]` : `${j.job}`);
 
 const columns = [
   { key: 'job', title: 'Job', right: true, cell: j => html`<a href=${address(['job', j.job])}>${numberOf(j)}</a>` },

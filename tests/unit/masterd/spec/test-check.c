@@ -121,7 +121,7 @@ static void test_search(void **state) {
                 assert_int_equal(search_spec_settings(&s->search, &settings), 0);
                 assert_int_equal(settings.max_trials, cases[i].trials);
                 assert_true(settings.larger == (i == 3) && settings.n_rungs == (i == 3 ? 2 : 0));
-                spec_drop_search(s);
+                spec_make_trial(s);
                 assert_false(search_spec_given(&s->search));
                 assert_false(search_spec_given(&none->search));
         }
