@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/format.h"
 #include "masterd/core/manager.h"
+#include "masterd/job/array.h"
 #include "masterd/node/node.h"
 #include "masterd/queue/placement-parts.h"
 #include "masterd/queue/serving.h"
@@ -341,12 +342,32 @@ static const struct executor *first_backing_off(const struct job *j) {
         return NULL;
 }
 
+/* Of a search: whether it is its searcher that others wait for. */
+static bool say_searcher(const struct job *j, char *buf, size_t size) {
+        const struct array *a = j->array;
+        struct job *e = array_searcher_active(a) ? manager_job(j->manager, a->searcher.job) : NULL;
+        char why[256];
+
+        if (!e || array_active(a) > 0 || j->state == JOB_STOPPING)
+                return false;
+        if (e->state == JOB_QUEUED)
+                snprintf(buf, size, "its searcher waits: primusctl why %u[" SPEC_SEARCHER "]", j->number);
+        else if (why_not_tried(e, why, sizeof(why)))
+                snprintf(buf, size, "%s%s%.500s", why, e->first_error ? "; first: " : "",
+                         e->first_error ?: "");
+        else
+                snprintf(buf, size, "its searcher runs, and has asked for no further trial");
+        return true;
+}
+
 bool why_not_tried(struct job *j, char *buf, size_t size) {
         const struct executor *e = first_backing_off(j);
         const char *role = role_in_the_way(j);
         char in[FORMAT_DURATION_MAX];
         uint64_t at;
 
+        if (j->array)
+                return say_searcher(j, buf, size);
         if (job_state_ended(j->state) || j->state == JOB_QUEUED || j->state == JOB_STOPPING)
                 return false;
         if (e && sd_event_source_get_time(e->restart.timer, &at) >= 0)

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import time
 
 import pytest
@@ -191,3 +192,21 @@ def test_refused(cluster, change, says):
     cluster.exec("n1", "tee", "/tmp/x.json", input=json.dumps(description))
     done = cluster.run("n1", "primusctl", "submit", "/tmp/x.json", user="ml")
     assert done.returncode == 1 and says in done.stderr
+
+
+def test_why(cluster):
+    """Whoever asks why nothing happens is told of the searcher."""
+    description = external_job(searcher="raise ValueError('no such module as mine')")
+    job = cluster.submit(description)
+    cluster.wait_for(lambda: re.search("searcher/0 failed and starts again in .*; first: .*no such module as mine", cluster.primusctl("why", str(job))), 30, "that it fails")
+    cluster.primusctl("kill", str(job))
+    idle = "import time\nfrom primus.search import Searcher\ns = Searcher()\ntime.sleep(100)"
+    job = cluster.submit(external_job(searcher=idle))
+    cluster.wait_for(lambda: "its searcher runs, and has asked for no further trial" in cluster.primusctl("why", str(job)), 30, "that it idles")
+    cluster.primusctl("kill", str(job))
+    description = external_job()
+    description["role"][1]["memoryMb"] = 50000000
+    job = cluster.submit(description)
+    cluster.wait_for(lambda: f"its searcher waits: primusctl why {job}[searcher]" in cluster.primusctl("why", str(job)), 30, "that it waits")
+    assert "memory" in cluster.primusctl("why", f"{job}[searcher]")
+    cluster.primusctl("kill", str(job))

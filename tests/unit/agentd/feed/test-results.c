@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of trials: from the library's thread to the server, which is told to drop them in the middle. */
+/* Results of trials, and questions of searchers: from the library's thread to the server, which is told to
+ * drop them in the middle. */
 #include "tests/kit/feed-host.h"
+
+#include <pthread.h>
 
 #include "lib/primus/primus.h"
 
@@ -114,12 +117,90 @@ static void test_nowhere(void **state) {
         primus_trial_close(t);
 }
 
+/* ---- a searcher's questions ---- */
+
+struct asking {
+        struct state *s;
+        const char *question;
+        char answer[256];
+        int result;
+        bool done;
+};
+
+static void *run_asking(void *data) {
+        struct primus_searcher *searcher;
+        struct asking *a = data;
+        const char *answer = "";
+
+        assert_int_equal(primus_searcher_open(&searcher), 0);
+        a->result = primus_searcher_ask(searcher, a->question, &answer);
+        snprintf(a->answer, sizeof(a->answer), "%s",
+                 a->result < 0 ? primus_searcher_error(searcher) : answer);
+        primus_searcher_close(searcher);
+        a->done = true;
+        return NULL;
+}
+
+static void until_asked(struct state *s, unsigned n) {
+        for (uint64_t end = now_boot() + WAIT_USEC; s->asked < n && now_boot() < end;)
+                assert_true(sd_event_run(s->event, 20 * USEC_PER_MSEC) >= 0);
+        assert_int_equal(s->asked, n);
+}
+
+/* Asked again on a new connection, until there is an answer. */
+static void test_asked(void **state) {
+        struct state *s = *state;
+        struct asking a = { .s = s, .question = "{\"op\":\"hello\"}" };
+        pthread_t thread;
+
+        setenv("PRIMUS_SEARCHER", "1", 1);
+        setenv("PRIMUS_SOCKET", s->socket, 1);
+        assert_int_equal(pthread_create(&thread, NULL, run_asking, &a), 0);
+        until_asked(s, 1);
+        assert_string_equal(s->question, a.question);
+        feed_drop_all(s->server);
+        until_asked(s, 2);
+        feed_server_free(s->server);
+        server_start(s);
+        until_asked(s, 3);
+        feed_told(s->server, s->peer, s->ask_number - 1, false, "an answer to another");
+        feed_told(s->server, s->peer + 1, s->ask_number, false, "for somebody else");
+        assert_false(a.done);
+        feed_told(s->server, s->peer, s->ask_number, false, "{}"); /* it waits for one answer alone */
+        feed_drop_all(s->server);
+        until_asked(s, 4);
+        feed_told(s->server, s->peer, s->ask_number, false, "{\"seed\":1}");
+        pthread_join(thread, NULL);
+        assert_int_equal(a.result, 0);
+        assert_string_equal(a.answer, "{\"seed\":1}");
+}
+
+static void test_ask_refused(void **state) {
+        struct state *s = *state;
+        struct asking a = { .s = s, .question = "what?" };
+        struct primus_searcher *none;
+        pthread_t thread;
+
+        setenv("PRIMUS_SEARCHER", "1", 1);
+        setenv("PRIMUS_SOCKET", s->socket, 1);
+        assert_int_equal(pthread_create(&thread, NULL, run_asking, &a), 0);
+        until_asked(s, 1);
+        feed_told(s->server, s->peer, s->ask_number, true, "a question is a JSON object");
+        pthread_join(thread, NULL);
+        assert_int_equal(a.result, -EREMOTEIO);
+        assert_string_equal(a.answer, "a question is a JSON object");
+        unsetenv("PRIMUS_SEARCHER");
+        assert_int_equal(primus_searcher_open(&none), -ENOENT);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_window, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_again, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nowhere, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_asked, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_ask_refused, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
