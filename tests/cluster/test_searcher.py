@@ -2,8 +2,10 @@
 """Searches whose trials a program of the user's asks for: the role "searcher"."""
 import json
 import os
+import pathlib
 import random
 import re
+import shutil
 import time
 
 import pytest
@@ -204,9 +206,49 @@ def test_why(cluster):
     job = cluster.submit(external_job(searcher=idle))
     cluster.wait_for(lambda: "its searcher runs, and has asked for no further trial" in cluster.primusctl("why", str(job)), 30, "that it idles")
     cluster.primusctl("kill", str(job))
+    full = cluster.submit({"name": "full", "role": [{"roleName": "worker", "num": 3, "vcores": 2, "memoryMb": 64, "command": "sleep 100"}]})
+    cluster.wait_state(full, "RUNNING")
     description = external_job()
-    description["role"][1]["memoryMb"] = 50000000
+    description["role"][1]["vcores"] = 1
     job = cluster.submit(description)
     cluster.wait_for(lambda: f"its searcher waits: primusctl why {job}[searcher]" in cluster.primusctl("why", str(job)), 30, "that it waits")
-    assert "memory" in cluster.primusctl("why", f"{job}[searcher]")
-    cluster.primusctl("kill", str(job))
+    assert "CPU" in cluster.primusctl("why", f"{job}[searcher]")
+    cluster.primusctl("kill", str(job), str(full))
+
+
+OPTUNA = ("optuna", "cmaes", "colorlog", "sqlalchemy", "greenlet", "tqdm", "packaging", "scipy")
+OPTUNA_TRAINER = """
+import os, time
+from primus import trial
+p = trial.params
+for step in range(1, 4):
+    time.sleep(float(os.environ.get("STEP_SECONDS", "0")))
+    trial.report_validation(step, loss=(p["x"] - 0.3) ** 2 + p["net"]["width"] / 100 + p.get("momentum", 0) + 1 / step)
+"""
+
+
+def test_optuna(cluster, shared_dir):
+    """`python3 -m primus.optuna` as the searcher, with the Optuna of the build machine: killed in the middle, its study is what it was."""
+    packages = pathlib.Path(pytest.importorskip("optuna").__file__).parents[1]
+    for name in OPTUNA:
+        if not (shared_dir / "optuna" / name).exists():
+            shutil.copytree(packages / name, shared_dir / "optuna" / name, ignore=shutil.ignore_patterns("tests", "__pycache__"))
+    space = {"x": {"type": "double", "minval": 0, "maxval": 1}, "net": {"width": {"type": "int", "minval": 1, "maxval": 9, "step": 2}, "act": {"type": "categorical", "vals": ["relu", "tanh"]}},
+             "momentum": {"type": "log", "minval": -3, "maxval": -1, "when": {"net.act": "relu"}}}
+    jobs = {}
+    for name, env in (("calm", {}), ("killed", {"STEP_SECONDS": "0.1"})):
+        description = external_job({"space": space, "maxTrials": 14, "seed": 3}, env={**env, "PYTHONPATH": "/shared/optuna", "OPENBLAS_NUM_THREADS": "1"}, trainer=OPTUNA_TRAINER)
+        description["role"][1].update(argv=["python3", "-m", "primus.optuna"], memoryMb=512)
+        jobs[name] = cluster.submit(description)
+    for _ in range(2):
+        before = shown(cluster, jobs["killed"])["made"]
+        cluster.wait_for(lambda: shown(cluster, jobs["killed"])["made"] > before + 1, 60, "two trials more")
+        for node in ("n1", "n2", "n3"):
+            cluster.run(node, "pkill", "-9", "-f", "primus.optuna")
+    for job in jobs.values():
+        cluster.wait_state(job, "SUCCEEDED", timeout=120)
+    calm, killed = (consistent(shown(cluster, job)) for job in jobs.values())
+    assert len(calm) == 14 and [r["params"] for r in calm] == [r["params"] for r in killed]
+    assert cluster.primusctl_json("status", f"{jobs['killed']}[searcher]")["executors"][0]["attempt"] >= 2
+    best = shown(cluster, jobs["calm"])["best"]
+    assert f"best of 14 trials: trial {best}, loss" in cluster.primusctl("logs", f"{jobs['calm']}[searcher]")
