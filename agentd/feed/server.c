@@ -665,8 +665,8 @@ int feed_farewell(struct feed_server *s, const struct executor_id *id) {
 }
 
 /* What masterd says to one of the questions and results that the peer waits for. */
-static void answer(struct feed_server *s, uint64_t peer, uint32_t type, const struct feed_taken *taken,
-                   const char *text) {
+static void answer_peer(struct feed_server *s, uint64_t peer, uint32_t type, const struct feed_taken *taken,
+                        const char *text) {
         struct feed_header header = { .type = type, .size = (uint32_t)sizeof(*taken) + taken->text_size };
         uint8_t packet[FEED_PACKET_MAX];
         struct peer *p;
@@ -686,16 +686,18 @@ static void answer(struct feed_server *s, uint64_t peer, uint32_t type, const st
 void feed_taken(struct feed_server *s, uint64_t peer, uint64_t number, const char *refused) {
         size_t n = refused ? MIN(strlen(refused), (size_t)400) : 0;
 
-        answer(s, peer, FEED_TAKEN,
-               &(struct feed_taken){ .number = number, .refused = refused != NULL, .text_size = (uint32_t)n },
-               refused);
+        answer_peer(s, peer, FEED_TAKEN,
+                    &(struct feed_taken){
+                            .number = number, .refused = refused != NULL, .text_size = (uint32_t)n },
+                    refused);
 }
 
 void feed_told(struct feed_server *s, uint64_t peer, uint64_t number, bool refused, const char *text) {
         size_t n = MIN(strlen(text), (size_t)FEED_ASK_MAX);
 
-        answer(s, peer, FEED_TOLD,
-               &(struct feed_taken){ .number = number, .refused = refused, .text_size = (uint32_t)n }, text);
+        answer_peer(s, peer, FEED_TOLD,
+                    &(struct feed_taken){ .number = number, .refused = refused, .text_size = (uint32_t)n },
+                    text);
 }
 
 void feed_drop_all(struct feed_server *s) {

@@ -225,8 +225,8 @@ const char *primus_trial_error(const struct primus_trial *t);
 void primus_trial_close(struct primus_trial *t);
 
 /* The searcher of a search (the role "searcher" of a job with search, primus-job(5)): it says which trials
- * there are to be, and hears how they do. primus(3), SEARCHERS, has the questions and answers, JSON objects of
- * at most 60 KiB; primus.search and primus.optuna of Python speak them. */
+ * there are to be, and hears how they do. primus(3), SEARCHERS, has the questions and answers, JSON objects
+ * of at most 60 KiB; primus.search and primus.optuna of Python speak them. */
 struct primus_searcher;
 
 /* -ENOENT: this is none. */

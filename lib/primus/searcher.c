@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 #include "lib/primus/agent.h"
 #include "lib/primus/primus.h"
 #include "lib/wire/feed.h"
@@ -52,7 +53,7 @@ static void hang_up(struct primus_searcher *s) {
 }
 
 /* agentd is started anew, or its link is: it is dialled until it is there. */
-static int dial(struct primus_searcher *s) {
+static int dial_once(struct primus_searcher *s) {
         char why[AGENT_WHY_MAX];
 
         s->fd = agent_dial(s->socket, why);
@@ -97,6 +98,17 @@ static int hear_answer(struct primus_searcher *s, struct feed_taken *ret, const 
         return ret->number == s->number;
 }
 
+/* As hear_answer(); where there is no connection, the question is put on a new one first. */
+static int ask_once(struct primus_searcher *s, struct feed_taken *ret, const char **ret_text) {
+        if (s->fd < 0)
+                TRY(dial_once(s));
+        if (s->fd < 0)
+                return 0;
+        if (!s->asked)
+                TRY(say_question(s));
+        return hear_answer(s, ret, ret_text);
+}
+
 int primus_searcher_ask(struct primus_searcher *s, const char *question, const char **ret_answer) {
         struct feed_taken taken = {};
         const char *text = "";
@@ -112,11 +124,7 @@ int primus_searcher_ask(struct primus_searcher *s, const char *question, const c
                 s->asked = false;
         }
         while (r != 1) {
-                r = s->fd < 0 ? dial(s) : 0;
-                if (r >= 0 && s->fd >= 0 && !s->asked)
-                        r = say_question(s);
-                if (r >= 0 && s->fd >= 0)
-                        r = hear_answer(s, &taken, &text);
+                r = ask_once(s, &taken, &text);
                 if (r == -EINTR)
                         return r;
                 if (r < 0)

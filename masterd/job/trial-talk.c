@@ -19,7 +19,7 @@ static void json_unref_p(json_t **v) {
         json_decref(*v);
 }
 
-static int refuse(char why[static TALK_WHY_MAX], const char *text) {
+static int refuse_question(char why[static TALK_WHY_MAX], const char *text) {
         snprintf(why, TALK_WHY_MAX, "%s", text);
         return -EINVAL;
 }
@@ -75,11 +75,11 @@ int talk_read(const char *text, struct talk *ret, char why[static TALK_WHY_MAX])
         json_t *v;
 
         if (!json_is_object(j))
-                return refuse(why, "a question is a JSON object");
+                return refuse_question(why, "a question is a JSON object");
         while (t.op < _TALK_OP_MAX && strcmp(ops[t.op].name, op) != 0)
                 t.op++;
         if (t.op == _TALK_OP_MAX)
-                return refuse(why, "op must be hello, events, create or stop");
+                return refuse_question(why, "op must be hello, events, create or stop");
         json_object_foreach (j, key, v)
                 if (!may_have(t.op, key)) {
                         snprintf(why, TALK_WHY_MAX, "%s has no \"%.100s\"", op, key);

@@ -102,7 +102,7 @@ static int create_given(struct trials *t, struct trial_event *e) {
         return 0;
 }
 
-static void note(struct trials *t, const struct trial_event *e, int verdict) {
+static void note_event(struct trials *t, const struct trial_event *e, int verdict) {
         t->notes[t->n_events] = (struct trial_note){
                 .kind = (uint8_t)e->kind,
                 .exit = (uint8_t)e->exit,
@@ -144,7 +144,7 @@ int trials_follow(struct trials *t, struct trial_event *e, struct search_reason 
         if (r < 0 || (e->kind == TRIAL_VALIDATED && r == SEARCH_PAST))
                 return r;
         if (t->settings.searcher)
-                note(t, e, r);
+                note_event(t, e, r);
         t->n_events++;
         return r;
 }

@@ -47,7 +47,7 @@ static int answer_events(struct manager *m, const struct job *array, sd_bus_mess
         return answer_later(m, call, text);
 }
 
-static void drop(struct manager *m, struct waiting_searcher *w) {
+static void forget_waiting(struct manager *m, struct waiting_searcher *w) {
         HASH_DEL(m->life->searchers, w);
         sd_bus_message_unref(w->call);
         free(w);
@@ -67,7 +67,7 @@ void searcher_tell(struct manager *m, const struct job *array) {
                 return;
         if (answer_events(m, array, w->call, w->after) < 0)
                 (void)log_oom(); /* it asks again when its link is new */
-        drop(m, w);
+        forget_waiting(m, w);
 }
 
 void searcher_forget(struct manager *m, const struct job *array) {
@@ -75,7 +75,7 @@ void searcher_forget(struct manager *m, const struct job *array) {
 
         HASH_ITER (hh, m->life->searchers, w, next)
                 if (!array || w->number == array->number)
-                        drop(m, w);
+                        forget_waiting(m, w);
 }
 
 static int ask_events(struct manager *m, const struct job *array, sd_bus_message *call, uint64_t after) {
@@ -83,7 +83,7 @@ static int ask_events(struct manager *m, const struct job *array, sd_bus_message
 
         if (w) { /* of a connection that is gone, or another process of it */
                 (void)answer_events(m, array, w->call, w->after);
-                drop(m, w);
+                forget_waiting(m, w);
         }
         if (array->array->trials->n_events > after)
                 return answer_events(m, array, call, after);

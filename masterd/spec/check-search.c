@@ -212,8 +212,7 @@ int check_search(struct reader *r, struct job_spec *job) {
                         "its trials would share the progress of inputManager's stagingDir; remove that");
         q = check_searcher(r, job);
         s->searcher = q > 0;
-        if (q >= 0)
-                q = check_parts(r, s);
+        q = q < 0 ? q : check_parts(r, s);
         if (q >= 0 && s->rungs)
                 q = read_rungs(r, s);
         if (q < 0 || r->diagnostics->n_errors > errors)

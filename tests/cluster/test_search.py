@@ -8,6 +8,7 @@ import time
 
 import pytest
 from sandbox import AGENTD, MASTERD, SOURCE
+from searching import consistent, shown
 
 # The loss falls with the steps to what the trial's quality is. A trial goes on where it was when it is started again.
 TRAINER = """
@@ -31,23 +32,6 @@ def search_job(search, env=None, command=None):
         role = {**role, "command": command}
         del role["argv"]
     return {"name": "s", "search": search, "env": env or {}, "role": [role]}
-
-
-def shown(cluster, job):
-    return cluster.primusctl_json("search", "show", str(job))
-
-
-def consistent(found):
-    """What the rows say is what the rules say: who is ahead went on, everyone ended, and the best is the best."""
-    rows = found["list"]
-    assert [r["trial"] for r in rows] == list(range(len(rows))) and found["made"] == len(rows)
-    assert len({r["job"] for r in rows}) == len(rows) and 0 not in {r["job"] for r in rows}
-    done = [r for r in rows if r["state"] == "succeeded"]
-    best = min((r for r in done if r["best"] is not None), key=lambda r: r["best"])
-    assert (found["best"], found["bestMetric"], found["bestStep"]) == (best["trial"], best["best"], best["bestStep"])
-    for rung in found["rungs"]:
-        assert rung["trials"] == sum(r["bracket"] == rung["bracket"] and r["rungs"] > rung["rung"] for r in rows)
-    return rows
 
 
 def test_asha(cluster):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from sandbox import AGENTD, MASTERD
-from test_search import consistent, shown
+from searching import consistent, shown
 
 # The loss falls to what the trial's x is away from 3.
 TRAINER = """
@@ -48,6 +48,22 @@ def external_job(search=None, env=None, searcher=SEARCHER, trainer=TRAINER):
                      {**base, "roleName": "searcher", "argv": ["python3", "-c", searcher], "failover": {"commonFailoverPolicy": {"maxFailureTimes": 100, "restartType": "ON_FAILURE"}}}]}
 
 
+def preview(cluster):
+    cluster.exec("n1", "tee", "/tmp/x.json", input=json.dumps(external_job()))
+    return cluster.primusctl("search", "preview", "/tmp/x.json")
+
+
+def test_of_a_trial(cluster):
+    """A trial that takes itself for the searcher, and another user's job, are told that they are none."""
+    ask = "import os\nos.environ['PRIMUS_SEARCHER'] = '1'\nfrom primus.search import Connection\ntry:\n    Connection().ask(op='hello')\nexcept Exception as e:\n    print('told:', e)\n"
+    job = cluster.submit(external_job({"maxTrials": 1}, env={"TRIALS": "1"}, trainer=ask + TRAINER))
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    assert "is no searcher of a search" in cluster.primusctl("logs", f"{job}[0]")
+    other = cluster.submit({"name": "o", "role": [{"roleName": "searcher", "vcores": 0.1, "memoryMb": 64, "argv": ["python3", "-c", ask]}]}, user="eve")
+    cluster.wait_state(other, "SUCCEEDED", timeout=60)
+    assert f"job {other} is no searcher of a search" in cluster.primusctl("logs", str(other), user="eve")
+
+
 def test_searcher(cluster):
     """From two programs to the best: each trial is what the searcher said, and it heard of all of them."""
     job = cluster.submit(external_job())
@@ -58,6 +74,7 @@ def test_searcher(cluster):
     assert [r["params"]["of"]["trial"] for r in rows] == list(range(8))
     said = cluster.primusctl("logs", f"{job}[searcher]")
     assert said.count("heard of") == 8
+    assert "20 trials at the most; the searcher says which" in preview(cluster)
     assert cluster.primusctl_json("status", str(job))["reason"].startswith("8 of 8 trials succeeded; best: trial")
 
 

@@ -204,6 +204,8 @@ static json_t *first_trials(const struct search_spec *s, uint32_t n) {
         _cleanup_(space_free_p) struct space *space = NULL;
         char why[SPACE_WHY_MAX];
 
+        if (s->searcher) /* nobody knows but it */
+                return TAKE_PTR(list);
         if ((s->points ? space_of_list(j, &space) : space_read(j, s->method == SEARCH_GRID, &space, why)) < 0)
                 return NULL;
         for (uint32_t i = 0; i < n; i++) {
@@ -246,13 +248,15 @@ static int print_preview(struct cli *c, const struct search_spec *s, const json_
         size_t i;
         int r;
 
-        printf("%" PRIu32 " trials\n", s->max_trials);
+        printf("%" PRIu32 " trials%s\n", s->max_trials,
+               s->searcher ? " at the most; the searcher says which" : "");
         if (units > 0)
                 printf("%.0f units of training, where all to the end would take %.0f (%.0f %%)\n", units, all,
                        100 * units / all);
         putchar('\n');
         r = show_rungs(c, rows, false);
-        puts("The first of them:");
+        if (json_array_size(trials) > 0)
+                puts("The first of them:");
         json_array_foreach (trials, i, g) {
                 _cleanup_free_ char *text = params_text(g);
 

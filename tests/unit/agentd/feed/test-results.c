@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "lib/primus/primus.h"
+#include "tests/kit/json.h"
 
 #define WAIT_USEC (20 * USEC_PER_SEC)
 
@@ -150,7 +151,7 @@ static void until_asked(struct state *s, unsigned n) {
 /* Asked again on a new connection, until there is an answer. */
 static void test_asked(void **state) {
         struct state *s = *state;
-        struct asking a = { .s = s, .question = "{\"op\":\"hello\"}" };
+        struct asking a = { .s = s, .question = json_text("{'op':'hello'}") };
         pthread_t thread;
 
         setenv("PRIMUS_SEARCHER", "1", 1);
@@ -169,10 +170,10 @@ static void test_asked(void **state) {
         feed_told(s->server, s->peer, s->ask_number, false, "{}"); /* it waits for one answer alone */
         feed_drop_all(s->server);
         until_asked(s, 4);
-        feed_told(s->server, s->peer, s->ask_number, false, "{\"seed\":1}");
+        feed_told(s->server, s->peer, s->ask_number, false, json_text("{'seed':1}"));
         pthread_join(thread, NULL);
         assert_int_equal(a.result, 0);
-        assert_string_equal(a.answer, "{\"seed\":1}");
+        assert_string_equal(a.answer, json_text("{'seed':1}"));
 }
 
 static void test_ask_refused(void **state) {
