@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of searches share."""
+import os
+import random
+import time
+
+from sandbox import AGENTD, MASTERD
 
 
 def shown(cluster, job):
@@ -17,3 +22,25 @@ def consistent(found):
     for rung in found["rungs"]:
         assert rung["trials"] == sum(r["bracket"] == rung["bracket"] and r["rungs"] > rung["rung"] for r in rows)
     return rows
+
+
+def kill_rounds(cluster, killed, behind=lambda: None):
+    """Four times, after a while: the master, all agents, or both ("masterd", "agentd", "both") are killed and come back; then
+    behind(). With other PRIMUS_SEARCH_SEEDs a campaign."""
+    draw = random.Random(killed + os.environ.get("PRIMUS_SEARCH_SEED", ""))
+    for _ in range(4):
+        time.sleep(draw.random() * 1.5)
+        if killed != "agentd":
+            cluster.kill9_now("n1", MASTERD)
+        if killed != "masterd":
+            for node in ("n1", "n2", "n3"):
+                cluster.kill9_now(node, AGENTD)
+        cluster.wait_nodes()
+        behind()
+
+
+def same_to_a_new_master(cluster, job):
+    before = shown(cluster, job)
+    cluster.kill9("n1", MASTERD)
+    cluster.wait_nodes()
+    assert shown(cluster, job) == before

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from sandbox import AGENTD, MASTERD, SOURCE
-from searching import consistent, shown
+from searching import consistent, kill_rounds, same_to_a_new_master, shown
 
 # The loss falls with the steps to what the trial's quality is. A trial goes on where it was when it is started again.
 TRAINER = """
@@ -64,27 +64,15 @@ def test_asha(cluster):
 
 @pytest.mark.parametrize("killed", ["masterd", "agentd", "both"])
 def test_over_kills(cluster, killed):
-    """kill -9 at any time: no trial is lost or made twice, no result counted twice; the search ends with the same trials. With other
-    PRIMUS_SEARCH_SEEDs a campaign."""
-    draw = random.Random(killed + os.environ.get("PRIMUS_SEARCH_SEED", ""))
+    """kill -9 at any time: no trial is lost or made twice, no result counted twice; the search ends with the same trials."""
     search = {**ASHA, "maxTrials": 12, "maxConcurrent": 4}
     job = cluster.submit(search_job(search, env={"STEP_SECONDS": "0.2"}))
-    for _ in range(4):
-        time.sleep(draw.random() * 1.5)
-        if killed != "agentd":
-            cluster.kill9_now("n1", MASTERD)
-        if killed != "masterd":
-            for node in ("n1", "n2", "n3"):
-                cluster.kill9_now(node, AGENTD)
-        cluster.wait_nodes()
+    kill_rounds(cluster, killed)
     cluster.wait_state(job, "SUCCEEDED", timeout=120)
     rows = consistent(shown(cluster, job))
     assert len(rows) == 12 and {r["state"] for r in rows} == {"succeeded"}
     # A new master reads it back to the same.
-    before = shown(cluster, job)
-    cluster.kill9("n1", MASTERD)
-    cluster.wait_nodes()
-    assert shown(cluster, job) == before
+    same_to_a_new_master(cluster, job)
     # Every report of every trial arrived: all that ran to the end say so.
     for row in rows:
         if row["rungs"] == 4:

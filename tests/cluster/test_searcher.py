@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches whose trials a program of the user's asks for: the role "searcher"."""
 import json
-import os
 import pathlib
-import random
 import re
 import shutil
-import time
 
 import pytest
-from sandbox import AGENTD, MASTERD
-from searching import consistent, shown
+from searching import consistent, kill_rounds, same_to_a_new_master, shown
 
 # The loss falls to what the trial's x is away from 3.
 TRAINER = """
@@ -82,29 +78,21 @@ def test_searcher(cluster):
 def test_over_kills(cluster, killed):
     """kill -9 at any time, of the searcher too: no trial is lost or asked for twice, and since one runs at a time and the searcher says
     what it has heard, all of them are what they are undisturbed."""
-    draw = random.Random(killed + os.environ.get("PRIMUS_SEARCH_SEED", ""))
     job = cluster.submit(external_job())
     cluster.wait_state(job, "SUCCEEDED", timeout=60)
     calm = [(r["params"], r["state"], r["best"]) for r in shown(cluster, job)["list"]]
     job = cluster.submit(external_job(env={"STEP_SECONDS": "0.15", "THINK_SECONDS": "0.05"}))
-    for _ in range(4):
-        time.sleep(draw.random() * 1.5)
-        if killed != "agentd":
-            cluster.kill9_now("n1", MASTERD)
-        if killed != "masterd":
-            for node in ("n1", "n2", "n3"):
-                cluster.kill9_now(node, AGENTD)
-        cluster.wait_nodes()
-        searcher = [e for e in cluster.primusctl_json("status", f"{job}[searcher]")["executors"] if e["state"] == "RUNNING"]
-        if searcher:
-            cluster.run(searcher[0]["node"], "pkill", "-9", "-f", "class Walk")
+
+    def kill_searcher():
+        for e in cluster.primusctl_json("status", f"{job}[searcher]")["executors"]:
+            if e["state"] == "RUNNING":
+                cluster.run(e["node"], "pkill", "-9", "-f", "class Walk")
+
+    kill_rounds(cluster, killed, kill_searcher)
     cluster.wait_state(job, "SUCCEEDED", timeout=120)
     rows = consistent(shown(cluster, job))
     assert [(r["params"], r["state"], r["best"]) for r in rows] == calm
-    before = shown(cluster, job)
-    cluster.kill9("n1", MASTERD)
-    cluster.wait_nodes()
-    assert shown(cluster, job) == before
+    same_to_a_new_master(cluster, job)
 
 
 STOPPER = """

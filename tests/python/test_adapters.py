@@ -26,7 +26,7 @@ def adapter(monkeypatch):
     def make(name, **modules):
         for module, members in modules.items():
             monkeypatch.setitem(sys.modules, module, types.SimpleNamespace(**members))
-        text = re.search(rf"<!-- adapter: {name} -->\n```python\n(.*?)```", PAGE, re.S)[1]
+        text = re.search(rf"<!-- file: report_{name}.py -->\n```python\n(.*?)```", PAGE, re.S)[1]
         space = {}
         exec(compile(text, f"{name} of the page", "exec"), space)  # pylint: disable=exec-used
         return space["Report"](), said, stop
