@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches: trials with parameters of their own, what they report, who is stopped; over kills of everything between them."""
 import json
-import os
-import random
 import re
 import time
 
