@@ -273,10 +273,14 @@ void exit_report_done(struct exit_report *e);
  * Ready(id, b ready, s why, a{sv})         it is ready, or why not in time; again with every registration
  * ScanBatch(id, ay entries, b last, s error, a{sv} {"waitingFor" s, "passed" t})   error "" = fine
  * TrialReport(id, t step, d metric, b invalid, a{sv})   a call: answered (a{sv}) once it is on masterd's disk
+ *
  * AskSearch(id, s question, a{sv}) -> (s answer, a{sv})   a call of a search's searcher; answered once what
- * it asks for is on disk, and for events when there are some Metrics(t seq, a(id, u local, ay points), a{sv})
- * lib/wire/metrics.h; answered by MetricsKept(t seq, a{sv}) Tail(id, t offset, ay bytes, a{sv})      log
- * bytes [offset, offset + n) of the executor since its start */
+ * it asks for is on disk, and for events when there are some
+ *
+ * Metrics(t seq, a(id, u local, ay points), a{sv})   lib/wire/metrics.h; answered by MetricsKept(t seq,
+ * a{sv})
+ *
+ * Tail(id, t offset, ay bytes, a{sv})   log bytes [offset, offset + n) of the executor since its start */
 
 /* The arrays are packed (lib/wire/tasks.h) and bounded by TASKS_WIRE_MAX; agentd passes them on as they are.
  * What read functions hand out points into the message. Each of these functions is for what follows the id,

@@ -12,6 +12,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
 #include "lib/base/try.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/core/manager.h"
 #include "masterd/job/trial-talk.h"
@@ -164,7 +165,7 @@ int searcher_asks(struct manager *m, const struct node *node, sd_bus_message *ca
                   const struct search_question *q, sd_bus_error *error) {
         struct executor *x = manager_attempt(m, &q->id);
         _cleanup_(talk_done) struct talk t = {};
-        char why[TALK_WHY_MAX];
+        char why[TALK_WHY_MAX], clean[TALK_WHY_MAX];
         struct job *array;
         int r;
 
@@ -180,7 +181,8 @@ int searcher_asks(struct manager *m, const struct node *node, sd_bus_message *ca
                                          array->number);
         r = talk_read(q->text, &t, why);
         if (r == -EINVAL)
-                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s", why);
+                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s",
+                                         utf8_clean(why, strlen(why), clean, sizeof(clean)));
         if (r < 0)
                 return r;
         switch (t.op) {

@@ -8,10 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/utf8.h"
+
 static void diagnostic_done(struct diagnostic *d) {
         free(d->path);
         free(d->message);
         *d = (struct diagnostic){};
+}
+
+/* A copy that can go over a bus: what was cut to fit may end in the middle of a character. NULL: no memory.
+ */
+static char *copy_clean(const char *s) {
+        size_t n = strlen(s);
+        char *copy = malloc(n + 1);
+
+        return copy ? utf8_clean(s, n, copy, n + 1) : NULL;
 }
 
 /* Where the next entry goes: behind the others, or over the last warning for an error that no longer fits. */
@@ -28,15 +39,17 @@ static size_t diagnostics_place(struct diagnostics *d, enum diagnostic_severity 
 int diagnostics_add(struct diagnostics *d, enum diagnostic_severity severity, unsigned line, unsigned column,
                     const char *path, const char *format, ...) {
         struct diagnostic item = { .severity = severity, .line = line, .column = column };
+        _cleanup_free_ char *message = NULL;
         va_list ap;
         int r;
 
-        item.path = strdup(path);
+        item.path = copy_clean(path);
         va_start(ap, format);
-        r = vasprintf(&item.message, format, ap);
+        r = vasprintf(&message, format, ap);
         va_end(ap);
         if (r < 0)
-                item.message = NULL;
+                message = NULL;
+        item.message = message ? copy_clean(message) : NULL;
         if (!item.path || !item.message) {
                 diagnostic_done(&item);
                 return -ENOMEM;

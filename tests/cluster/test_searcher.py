@@ -110,7 +110,8 @@ class Stops(Searcher):
 s = Stops()
 s.run()
 for question in ({"op": "create", "trial": 9, "params": {"x": 1}}, {"op": "create", "trial": 0, "params": {"x": 1}}, {"op": "create", "trial": 4, "params": {}},
-                 {"op": "stop", "trial": 99}, {"op": "events", "after": -1}, {"op": "hello", "more": 1}, {"op": "create", "trial": 4, "params": {"x": "y" * 20000}}):
+                 {"op": "stop", "trial": 99}, {"op": "events", "after": -1}, {"op": "hello", "more": 1}, {"op": "create", "trial": 4, "params": {"x": "y" * 20000}},
+                 {"op": "create", "trial": 4, "params": {"a" + "\u00e9" * 40: 1}}, {"op": "hello", "a" + "\u00e9" * 60: 1}, {"op": "hello", "a\\n\u2028": 1}):
     try:
         print("answered", s._connection.ask(**question), flush=True)
     except Refused as e:
@@ -130,6 +131,7 @@ def test_stops(cluster):
     said = cluster.primusctl("logs", f"{job}[searcher]")
     for text in ("the next trial is 4, not 9", "trial 0 is there already, with other parameters", "params: must be an object with at least one parameter",
                  "there is no trial 99", "after must be an integer of 0 to", 'hello has no "more"', "the parameters of a trial may have 16384 bytes",
+                 "a name consists of", "hello has no \"a\u00e9",
                  "the same again: {'trial': 0}"):
         assert text in said, text
 

@@ -115,6 +115,7 @@ def test_refused(tmp_path, monkeypatch):
         Group(2, 2, "/x")
     with pytest.raises(TimeoutError, match="1 of 2 ranks have come"):
         Group(0, 2, str(tmp_path / "s"), seconds=0.2)
+    monkeypatch.delenv("PRIMUS_WORK", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / f"primus-group-{os.getuid()}").mkdir(mode=0o755)
     with pytest.raises(PermissionError, match="is not a directory of this user's alone"):

@@ -239,13 +239,18 @@ class Group:
 
 
 def local_address(name):
-    """A path for the Unix socket of that name, in a directory that is this user's alone. PermissionError: somebody else made it."""
+    """A path for the Unix socket of that name, in a directory that is this user's alone: the job's work directory, or one in /tmp.
+    PermissionError: somebody else made that."""
+    name = hashlib.sha256(name.encode()).hexdigest()[:24]
+    work = os.environ.get("PRIMUS_WORK", "")
+    if work and len(work) < 70 and os.path.isdir(work) and os.stat(work).st_uid == os.getuid():
+        return pathlib.Path(work) / f".group-{name}"
     top = pathlib.Path(tempfile.gettempdir()) / f"primus-group-{os.getuid()}"
     top.mkdir(mode=0o700, exist_ok=True)
     is_ = top.lstat()
     if not stat.S_ISDIR(is_.st_mode) or is_.st_uid != os.getuid() or is_.st_mode & 0o077:
         raise PermissionError(f"{top} is not a directory of this user's alone")
-    return top / hashlib.sha256(name.encode()).hexdigest()[:24]
+    return top / name
 
 
 def executor_name():

@@ -20,11 +20,14 @@ static void test_format(void **state) {
         assert_int_equal(diagnostics_add(&d, DIAGNOSTIC_ERROR, 3, 7, "role[0].num", "must be %d", 5), 0);
         assert_int_equal(diagnostics_add(&d, DIAGNOSTIC_WARNING, 0, 0, "", "two\nlines"), 1);
         assert_int_equal(diagnostics_add(&d, DIAGNOSTIC_WARNING, 1, 1, "", "here"), 2);
+        assert_int_equal(diagnostics_add(&d, DIAGNOSTIC_WARNING, 0, 0, "b\xc3", "cut: %.2s", "a\xc3\xa9"), 3);
+        assert_string_equal(d.items[3].message, "cut: a?");
+        assert_string_equal(d.items[3].path, "b?");
         assert_format(&d.items[0], "3:7: role[0].num: must be 5");
         assert_format(&d.items[1], "two?lines");
         assert_format(&d.items[2], "1:1: here");
         assert_int_equal(d.n_errors, 1);
-        assert_int_equal(d.n_warnings, 2);
+        assert_int_equal(d.n_warnings, 3);
         diagnostics_sort(&d);
         assert_format(&d.items[0], "1:1: here");
         assert_format(&d.items[2], "two?lines");

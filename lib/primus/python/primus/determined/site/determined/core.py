@@ -163,8 +163,10 @@ class TrainContext:
             raise ValueError(f"a group of metrics has no '.' in its name: {group!r}")
         if not _state.inside():
             logger.info("%s metrics at %d: %s", group, steps_completed, metrics)
-        # A list has no place among numbers; Determined takes it and shows nothing of it.
-        _metrics.report(int(steps_completed), **dict(_flat(metrics, "" if group == "validation" else f"{group}/")))
+        try:
+            _metrics.report(int(steps_completed), **dict(_flat(metrics, "" if group == "validation" else f"{group}/")))
+        except OSError as e:  # more names than a process may have: nothing that Determined would fail for
+            logger.warning("metrics of %s are not kept: %s", group, e)
         if group == "validation":
             self._validate(int(steps_completed), metrics)
 
