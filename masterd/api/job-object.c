@@ -212,8 +212,7 @@ static int delete_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
                         error, ERROR_REFUSED,
                         "Job %u is element %s of array %u, and is deleted with it: delete %u when all of it has "
                         "ended",
-                        j->number, element_text(j->element.index, index), j->element.array,
-                        j->element.array);
+                        j->number, element_text(j->element.index, index), j->element.array, j->element.array);
         if (!job_state_ended(j->state))
                 return sd_bus_error_setf(
                         error, ERROR_REFUSED,
