@@ -19,6 +19,7 @@
 #include "masterd/life/history.h"
 #include "masterd/life/holdings.h"
 #include "masterd/relay/bundles.h"
+#include "masterd/spec/edit.h"
 
 /* ---- GetStatus ---- */
 
@@ -138,13 +139,34 @@ int api_on_get_element(sd_bus_message *call, void *userdata, sd_bus_error *error
 struct rerun_options {
         struct submission *submission;
         bool failed;
+        struct spec_edit set[SPEC_EDITS_MAX]; /* their strings are the message's */
+        size_t n_set;
 };
 
 static int read_given(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
         return api_read_submit_option(call, key, ((struct rerun_options *)target)->submission, error);
 }
 
+static int read_set(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        struct rerun_options *o = target;
+        const char *path, *value;
+        int r;
+
+        TRY(sd_bus_message_enter_container(call, 'v', "a(ss)"));
+        TRY(sd_bus_message_enter_container(call, 'a', "(ss)"));
+        while ((r = sd_bus_message_read(call, "(ss)", &path, &value)) > 0) {
+                if (o->n_set == SPEC_EDITS_MAX)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "At most %u changes at once", SPEC_EDITS_MAX);
+                o->set[o->n_set++] = (struct spec_edit){ EDIT_SET, path, value };
+        }
+        TRY(r);
+        TRY(sd_bus_message_exit_container(call));
+        return sd_bus_message_exit_container(call);
+}
+
 static const struct call_option rerun_options[] = {
+        { "set", 0, 0, read_set },
         { "failed", 'b', offsetof(struct rerun_options, failed), NULL },
         { "env", 0, 0, read_given },
         { "secrets", 0, 0, read_given },
@@ -189,9 +211,17 @@ static int refuse_again(const struct job *j, sd_bus_error *error) {
         return 0;
 }
 
-static int again(struct manager *m, sd_bus_message *call, struct job *j, struct submission *s, uint32_t uid,
-                 sd_bus_error *error) {
+static int again(struct manager *m, sd_bus_message *call, struct job *j, const struct rerun_options *o,
+                 uint32_t uid, sd_bus_error *error) {
+        struct submission *s = o->submission;
         int r = refuse_again(j, error);
+
+        if (o->n_set > 0)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "What failed of array %u runs again as what it was: without --failed "
+                        "all of it runs again, and may be changed",
+                        j->number);
 
         if (r >= 0)
                 r = holdings_admit_job(m, j->owner, error);
@@ -214,22 +244,45 @@ static int again(struct manager *m, sd_bus_message *call, struct job *j, struct 
         return r < 0 ? r : api_submitted(m, call, j);
 }
 
-static int anew(struct manager *m, sd_bus_message *call, const struct job *j, struct submission *s,
-                sd_bus_error *error) {
+/* Whoever may run it again may not say what runs as its owner. */
+static int change_first(const struct job *j, const struct rerun_options *o, uint32_t uid,
+                        sd_bus_error *error) {
+        char why[SPEC_EDIT_TEXT_MAX];
+        int r;
+
+        if (o->n_set == 0)
+                return spec_effective(j->spec, &o->submission->of_its_own);
+        if (uid != j->owner && uid != 0)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Only its owner runs job %u again as something else", j->number);
+        r = spec_edit_anew(j->spec, o->set, o->n_set, &o->submission->of_its_own, why);
+        return r == -EINVAL ? sd_bus_error_setf(error, ERROR_BAD_CONFIG, "%s", why) : r;
+}
+
+static bool sets_name(const struct rerun_options *o) {
+        for (size_t i = 0; i < o->n_set; i++)
+                if (strcmp(o->set[i].path, "name") == 0)
+                        return true;
+        return false;
+}
+
+static int anew(struct manager *m, sd_bus_message *call, const struct job *j, const struct rerun_options *o,
+                uint32_t uid, sd_bus_error *error) {
+        struct submission *s = o->submission;
         int r;
 
         if (!job_state_ended(j->state))
                 return sd_bus_error_setf(error, ERROR_REFUSED,
                                          "Job %u is %s: only what has ended can be run again", j->number,
                                          job_state_to_string(j->state));
-        r = spec_effective(j->spec, &s->of_its_own);
+        r = change_first(j, o, uid, error);
         if (r < 0)
                 return r;
         s->config = s->of_its_own;
         s->config_size = strlen(s->config);
-        s->name = strdup(j->name);
+        s->name = sets_name(o) ? NULL : strdup(j->name);
         s->given.cwd = *j->given.cwd ? strdup(j->given.cwd) : NULL;
-        if (!s->name || (*j->given.cwd && !s->given.cwd))
+        if ((!s->name && !sets_name(o)) || (*j->given.cwd && !s->given.cwd))
                 return -ENOMEM;
         memcpy(s->given.bundle, j->given.bundle, sizeof(s->given.bundle));
         /* What it was to wait for then is over. */
@@ -253,7 +306,7 @@ int api_rerun(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *
         if (r >= 0)
                 r = refuse_lost(j, &s, error);
         if (r >= 0)
-                r = o.failed ? again(m, call, j, &s, uid, error) : anew(m, call, j, &s, error);
+                r = o.failed ? again(m, call, j, &o, uid, error) : anew(m, call, j, &o, uid, error);
         submission_done(&s);
         return r;
 }

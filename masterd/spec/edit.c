@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
 #include "lib/base/utf8.h"
 #include "masterd/spec/env-text.h"
 #include "masterd/spec/schema.h"
@@ -86,6 +87,7 @@ struct editor {
         json_t *root;
         const struct schema *role; /* of one role */
         char *error;               /* SPEC_EDIT_TEXT_MAX */
+        bool anew;                 /* it is for another job */
         struct edit_effects effects;
 };
 
@@ -230,7 +232,7 @@ static int set(struct editor *x, const char *path, const char *text) {
         const struct schema *schema;
         const struct key *k;
         const char *rest, *name;
-        enum felt felt;
+        enum felt felt = FELT_NEXT;
         json_t *object;
         bool role;
         int r;
@@ -245,7 +247,7 @@ static int set(struct editor *x, const char *path, const char *text) {
         if (k->unwritten)
                 return refuse_edit(x, "%s: %s is a key of job files alone; a job that is there has %s", path,
                                    key, long_of(schema, k));
-        if (find_felt(k->name, role, &felt) < 0)
+        if (find_felt(k->name, role, &felt) < 0 && !x->anew)
                 return refuse_edit(x, "%s cannot be changed while the job exists; submit another one", path);
         copy = strdup(rest);
         if (!copy)
@@ -564,4 +566,23 @@ int spec_edit(const struct job_spec *before, const struct spec_edit *edits, size
         *ret_what = TAKE_PTR(what);
         *ret_effects = x.effects;
         return 0;
+}
+
+int spec_edit_anew(const struct job_spec *before, const struct spec_edit *edits, size_t n, char **ret_text,
+                   char ret_error[static SPEC_EDIT_TEXT_MAX]) {
+        struct editor x = { .role = schema_find(&job_schema, "role")->message,
+                            .error = ret_error,
+                            .anew = true };
+        _cleanup_(json_unref_p) json_t *root = NULL;
+        _cleanup_(spec_free_p) struct job_spec *spec = NULL;
+        _cleanup_free_ char *old = NULL;
+
+        TRY(spec_effective(before, &old));
+        root = x.root = json_loads(old, 0, NULL);
+        if (!root)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                TRY(set(&x, edits[i].path, edits[i].value));
+        TRY(parse(&x, &spec));
+        return spec_effective(spec, ret_text);
 }

@@ -40,3 +40,7 @@ struct edit_effects {
 int spec_edit(const struct job_spec *before, const struct spec_edit *edits, size_t n, struct job_spec **ret,
               char **ret_text, char **ret_what, struct edit_effects *ret_effects,
               char ret_error[static SPEC_EDIT_TEXT_MAX]);
+
+/* The same for a job that is to be another one: any key may have another value. */
+int spec_edit_anew(const struct job_spec *before, const struct spec_edit *edits, size_t n, char **ret_text,
+                   char ret_error[static SPEC_EDIT_TEXT_MAX]);

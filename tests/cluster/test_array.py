@@ -224,6 +224,23 @@ def test_rerun(cluster):
     assert refused.returncode == 1 and "had variables of its submitter" in refused.stderr
 
 
+def test_rerun_changed(cluster):
+    """Another value of any key; what is no key, or would not be valid, is refused as at submit."""
+    job = cluster.submit(config("exit 3"))
+    assert cluster.wait_job(job) == 1
+    again = cluster.primusctl_json("rerun", str(job), "--set", "worker.command=echo changed $WORD", "--set", "env.WORD=word", "--set", "name=other")["job"]
+    assert cluster.wait_job(again) == 0 and "changed word" in cluster.primusctl("logs", str(again)) and cluster.status(again)["name"] == "other"
+    for wrong, says in (("worker.nothing=1", "nothing"), ("worker.num=0", "num"), ("=1", "--set KEY=VALUE"), ("priority", "--set KEY=VALUE"), ("visible=everybody", "visible")):
+        refused = cluster.run("n1", "primusctl", "rerun", str(job), "--set", wrong, user="ml")
+        assert refused.returncode in (1, 2) and says in refused.stderr, wrong
+    refused = cluster.run("n1", "primusctl", "rerun", str(job), "--set", "priority=1", user="eve")
+    assert refused.returncode != 0
+    array = cluster.submit(config("exit 3", array="0-1"))
+    assert cluster.wait_job(array) == 1
+    refused = cluster.run("n1", "primusctl", "rerun", "--failed", "--set", "priority=1", str(array), user="ml")
+    assert refused.returncode == 1 and "runs again as what it was" in refused.stderr
+
+
 @pytest.mark.parametrize("bad", ["", "1-", "9-0", "0-9%0", "0-9%", "0-9:0", "1,1", "0-100000", "a", "0-9%8%8", "-1"])
 def test_bad_ranges(cluster, bad):
     done = cluster.run("n1", "primusctl", "submit", f"--array={bad}", "-", user="ml", input=json.dumps(config("true")))

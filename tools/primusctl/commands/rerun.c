@@ -1,14 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl rerun. */
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/commands/submit.h"
 
 struct rerun_options {
         bool failed;
-        struct option_list env, secrets;
+        struct option_list env, secrets, set;
 };
+
+static int append_change(struct cli *c, sd_bus_message *m, const char *text) {
+        const char *equals = strchr(text, '=');
+        _cleanup_free_ char *path = equals && equals > text ? strndup(text, (size_t)(equals - text)) : NULL;
+
+        if (!equals || equals == text)
+                return cli_usage(c, "--set KEY=VALUE, such as search.maxTrials=50: %s", text);
+        return path && sd_bus_message_append(m, "(ss)", path, equals + 1) >= 0 ? CLI_OK : cli_oom(c);
+}
+
+static int append_changes(struct cli *c, sd_bus_message *m, const struct option_list *set) {
+        if (set->n == 0)
+                return CLI_OK;
+        if (sd_bus_message_open_container(m, 'e', "sv") < 0 || sd_bus_message_append(m, "s", "set") < 0 ||
+            sd_bus_message_open_container(m, 'v', "a(ss)") < 0 ||
+            sd_bus_message_open_container(m, 'a', "(ss)") < 0)
+                return cli_oom(c);
+        for (size_t i = 0; i < set->n; i++) {
+                int r = append_change(c, m, set->items[i]);
+
+                if (r)
+                        return r;
+        }
+        return sd_bus_message_close_container(m) < 0 || sd_bus_message_close_container(m) < 0 ||
+                               sd_bus_message_close_container(m) < 0
+                       ? cli_oom(c)
+                       : CLI_OK;
+}
 
 static int build(struct cli *c, const struct job_ref *job, const struct rerun_options *o,
                  sd_bus_message **ret) {
@@ -20,7 +50,9 @@ static int build(struct cli *c, const struct job_ref *job, const struct rerun_op
         if (sd_bus_message_open_container(m, 'a', "{sv}") < 0 ||
             (o->failed && sd_bus_message_append(m, "{sv}", "failed", "b", true) < 0))
                 return cli_oom(c);
-        r = submission_append_private(c, m, &o->env, &o->secrets);
+        r = append_changes(c, m, &o->set);
+        if (!r)
+                r = submission_append_private(c, m, &o->env, &o->secrets);
         if (r)
                 return r;
         if (sd_bus_message_close_container(m) < 0)
@@ -54,6 +86,8 @@ static int rerun_run(struct cli *c, void *options, char **args, size_t n) {
 static const struct cli_option rerun_options[] = {
         { "failed", 0, NULL, NULL, offsetof(struct rerun_options, failed),
           "of an array: the elements that did not succeed, under the same number" },
+        { "set", 0, "KEY=VALUE", option_append, offsetof(struct rerun_options, set),
+          "with another value of a key, such as search.maxTrials=50 or worker.vcores=4" },
         { "env", 0, "NAME[=VALUE]", option_append, offsetof(struct rerun_options, env),
           "a variable for every executor; those of the first time ended with the job" },
         { "secret", 0, "NAME=FILE", option_append, offsetof(struct rerun_options, secrets),
@@ -71,7 +105,8 @@ const struct command rerun_command = {
                    "wait for (after, begin) is not waited for again.",
         .options = rerun_options,
         .options_size = sizeof(struct rerun_options),
-        .lists = { offsetof(struct rerun_options, env) + 1, offsetof(struct rerun_options, secrets) + 1 },
+        .lists = { offsetof(struct rerun_options, env) + 1, offsetof(struct rerun_options, secrets) + 1,
+                   offsetof(struct rerun_options, set) + 1 },
         .min = 1,
         .max = 1,
         .run = rerun_run,

@@ -210,6 +210,44 @@ static void test_sources(void **state) {
         }
 }
 
+/* For another job: any key, and the same rules as for one that is submitted. */
+static void test_anew(void **state) {
+        static const struct spec_edit set[] = { { EDIT_SET, "search.maxTrials", "50" },
+                                                { EDIT_SET, "search.metric", "loss" },
+                                                { EDIT_SET, "cwd", "/tmp" } };
+        static const struct {
+                struct spec_edit edit;
+                const char *says;
+        } refused[] = {
+                { { EDIT_SET, "search.maxTrials", "many" }, "search.maxTrials" },
+                { { EDIT_SET, "search.nothing", "1" }, "there is no key nothing" },
+                { { EDIT_SET, "search.method", "asha" }, "missing" },
+                { { EDIT_SET, "nothing", "1" }, "there is neither a role nor a key nothing" },
+        };
+        const char *search = JSON({
+                "command" : "x",
+                "search" : { "method" : "random", "maxTrials" : 2, "space" : { "a" : 1 } }
+        });
+        _cleanup_(diagnostics_done) struct diagnostics d = {};
+        _cleanup_(spec_free_p) struct job_spec *before = NULL, *after = NULL;
+        _cleanup_free_ char *text = NULL;
+        char error[SPEC_EDIT_TEXT_MAX];
+
+        assert_int_equal(spec_parse(search, strlen(search), &before, &d), 0);
+        assert_int_equal(spec_edit_anew(before, set, 3, &text, error), 0);
+        assert_int_equal(spec_load(text, strlen(text), &after, &d), 0);
+        assert_int_equal(after->search.max_trials, 50);
+        assert_string_equal(after->search.metric, "loss");
+        assert_string_equal(after->cwd, "/tmp");
+        for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+                char *none = NULL;
+
+                assert_int_equal(spec_edit_anew(before, &refused[i].edit, 1, &none, error), -EINVAL);
+                if (!strstr(error, refused[i].says))
+                        fail_msg("%s: %s", refused[i].edit.path, error);
+        }
+}
+
 static void test_refused(void **state) {
         static const struct {
                 struct spec_edit edit;
@@ -259,8 +297,8 @@ static void test_refused(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_set),     cmocka_unit_test(test_scale),   cmocka_unit_test(test_roles),
-                cmocka_unit_test(test_sources), cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_set),     cmocka_unit_test(test_scale), cmocka_unit_test(test_roles),
+                cmocka_unit_test(test_sources), cmocka_unit_test(test_anew),  cmocka_unit_test(test_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
