@@ -131,7 +131,7 @@ def test_stops(cluster):
     said = cluster.primusctl("logs", f"{job}[searcher]")
     for text in ("the next trial is 4, not 9", "trial 0 is there already, with other parameters", "params: must be an object with at least one parameter",
                  "there is no trial 99", "after must be an integer of 0 to", 'hello has no "more"', "the parameters of a trial may have 16384 bytes",
-                 "a name consists of", "hello has no \"a\u00e9",
+                 "a name must be 1 to 64 letters", "hello has no \"a\u00e9",
                  "the same again: {'trial': 0}"):
         assert text in said, text
 
