@@ -72,7 +72,8 @@ static int append_row(sd_bus_message *reply, const struct array *a, uint32_t n, 
 
         TRY(trials_given(a->trials, n, &given));
         (void)search_trial(a->trials->search, n, &s);
-        state = s.state == SEARCH_TRIAL_RUNS && a->states[n] == ELEMENT_WAITS
+        state = s.state == SEARCH_TRIAL_RUNS &&
+                                (a->states[n] == ELEMENT_WAITS || a->states[n] == ELEMENT_UNMADE)
                         ? "waits"
                         : search_trial_state_to_string(s.state);
         *bytes += strlen(given);

@@ -6,6 +6,7 @@ import re
 import shutil
 
 import pytest
+from sandbox import MASTERD
 from searching import consistent, kill_rounds, same_to_a_new_master, shown
 
 # The loss falls to what the trial's x is away from 3.
@@ -259,3 +260,29 @@ def test_optuna(cluster, shared_dir):
     assert cluster.primusctl_json("status", f"{jobs['killed']}[searcher]")["executors"][0]["attempt"] >= 2
     best = shown(cluster, jobs["calm"])["best"]
     assert f"best of 14 trials: trial {best}, loss" in cluster.primusctl("logs", f"{jobs['calm']}[searcher]")
+
+
+def test_asks_for_more(cluster):
+    """More trials than run together: they wait for their turn, cannot be stopped before, and are there behind a new master."""
+    ask = """
+from primus.search import Connection, Refused
+c = Connection()
+for i in range(4):
+    c.ask(op="create", trial=i, params={"x": i})
+try:
+    c.ask(op="stop", trial=3)
+except Refused as e:
+    print("refused:", e, flush=True)
+after = ended = 0
+while ended < 4:
+    for event in c.ask(op="events", after=after)["events"]:
+        after, ended = event["seq"], ended + (event["event"] == "exited")
+"""
+    job = cluster.submit(external_job({"maxConcurrent": 1, "maxTrials": 4}, env={"STEP_SECONDS": "0.5"}, searcher=ask))
+    cluster.wait_for(lambda: [r["state"] for r in shown(cluster, job)["list"]] == ["runs", "waits", "waits", "waits"], 30, "one that runs")
+    assert [r["job"] > 0 for r in shown(cluster, job)["list"]] == [True, False, False, False]
+    cluster.kill9("n1", MASTERD)
+    cluster.wait_nodes()
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    assert [r["step"] for r in consistent(shown(cluster, job))] == [3, 3, 3, 3]
+    assert "trial 3 has not begun: it waits for its turn" in cluster.primusctl("logs", f"{job}[searcher]")

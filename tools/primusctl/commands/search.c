@@ -148,7 +148,8 @@ static int show_trials(struct cli *c, const char *metric, json_t *trials) {
                 _cleanup_free_ char *params = params_text(json_object_get(s, "params"));
 
                 table_set(t, 0, COLOR_BOLD, "%" PRIu64, json_get_number(s, "trial"));
-                table_set(t, 1, COLOR_NONE, "%" PRIu64, json_get_number(s, "job"));
+                if (json_get_number(s, "job") > 0) /* its turn has come */
+                        table_set(t, 1, COLOR_NONE, "%" PRIu64, json_get_number(s, "job"));
                 table_set(t, 2, strcmp(state, "failed") == 0 ? COLOR_RED : COLOR_NONE, "%s", state);
                 if (json_is_number(json_object_get(s, "metric")))
                         table_set(t, 3, COLOR_NONE, "%" PRIu64, json_get_number(s, "step"));

@@ -86,7 +86,7 @@ function Curves({ search, trials, ended }) {
 }
 
 const columns = (job, metric, none) => [
-  { key: 'trial', title: 'Trial', right: true, cell: t => html`<a href=${address(['job', t.job])} title=${`element ${t.trial} of job ${job.job}`}>${t.trial}</a>` },
+  { key: 'trial', title: 'Trial', right: true, cell: t => (t.job ? html`<a href=${address(['job', t.job])} title=${`element ${t.trial} of job ${job.job}`}>${t.trial}</a>` : t.trial) },
   { key: 'state', title: 'State' },
   { key: 'rungs', title: 'Rungs', right: true },
   { key: 'step', title: 'Step', right: true, cell: t => (t.metric == null && !t.step ? '–' : number(t.step)) },
