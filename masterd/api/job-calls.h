@@ -71,6 +71,7 @@ void api_asking_refused(const struct api_asking *a, const sd_bus_error *e);
 /* search-calls.c; the first: the key "search" of GetStatus and TrySubmit, of a search alone */
 int api_append_search(sd_bus_message *reply, const struct job *j);
 int api_list_trials(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_replay_search(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* array-calls.c */
 int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_requeue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);

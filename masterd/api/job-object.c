@@ -263,6 +263,7 @@ LOOK(on_read_metrics, api_read_metrics)
 LOOK(on_list_events, list_events)
 LOOK(on_list_tasks, api_list_tasks)
 LOOK(on_list_trials, api_list_trials)
+LOOK(on_replay_search, api_replay_search)
 LOOK(on_why, api_why)
 
 static int on_read_log(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -380,6 +381,8 @@ const sd_bus_vtable api_job_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("ListTrials", SD_BUS_ARGS("u", from),
                                 SD_BUS_RESULT("a(uusuutddtsa{sv})", trials), on_list_trials,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ReplaySearch", SD_BUS_NO_ARGS, SD_BUS_RESULT("t", events, "t", differs),
+                                on_replay_search, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("RetryTask", SD_BUS_ARGS("t", task), SD_BUS_RESULT("t", changed),
                                 on_retry_task, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("SkipTask", SD_BUS_ARGS("t", task), SD_BUS_RESULT("t", changed), on_skip_task,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* org.primus.Master1.Job: searches. The key "search" of GetStatus, and ListTrials. */
+/* org.primus.Master1.Job: searches. The key "search" of GetStatus, ListTrials and ReplaySearch. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "masterd/caller/reply.h"
 #include "masterd/core/manager.h"
 #include "masterd/job/array.h"
+#include "masterd/life/searches.h"
 
 #define ROWS_MAX 1000u /* of one answer, */
 #define BYTES_MAX                                                                                            \
@@ -100,4 +101,31 @@ int api_list_trials(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
              n++)
                 r = append_row(reply, j->array, n, &bytes);
         return reply_list_send(reply, r);
+}
+
+/* ---- ReplaySearch ---- */
+
+static void on_replayed(void *userdata, int error, uint64_t events, uint64_t differs) {
+        sd_bus_message *call = userdata;
+
+        if (error < 0)
+                (void)reply_failed(call, error, NULL);
+        else
+                (void)reply_return(call, "tt", events, differs);
+        sd_bus_message_unref(call);
+}
+
+int api_replay_search(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        if (!j->array || !j->array->trials)
+                return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is no search", j->number);
+        r = searches_replay(m, j, on_replayed, sd_bus_message_ref(call));
+        if (r < 0)
+                sd_bus_message_unref(call);
+        return r;
 }

@@ -54,6 +54,7 @@ const struct audit_rule audit_rules[] = {
         { "Job", "SuspendAs", AUDIT_CHANGES, "mode" },
         { "Job", "ListTasks", AUDIT_READS, NULL },
         { "Job", "ListTrials", AUDIT_READS, NULL },
+        { "Job", "ReplaySearch", AUDIT_READS, NULL },
         { "Job", "ListMetrics", AUDIT_READS, NULL },
         { "Job", "ReadMetrics", AUDIT_READS, NULL },
         { "Job", "RetryTask", AUDIT_CHANGES, "task" },

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
@@ -69,7 +70,8 @@ static int let_happen(struct manager *m, struct job *j, struct trial_event *e, s
         return r;
 }
 
-int searches_loaded(struct job *j, const struct trial_record *r) {
+/* 1: it follows from those before it; 0: it does not; -ENOMEM. */
+static int tell_again(struct trials *t, const struct trial_record *r) {
         struct trial_event e = {
                 .kind = r->kind < _TRIAL_EVENT_MAX ? (enum trial_event_kind)r->kind : _TRIAL_EVENT_MAX,
                 .trial = r->trial,
@@ -79,6 +81,12 @@ int searches_loaded(struct job *j, const struct trial_record *r) {
                 .given = r->given,
         };
         struct search_reason why;
+        int k = trials_follow(t, &e, &why);
+
+        return k == -ENOMEM ? k : k == (int)r->verdict && e.trial == r->trial && t->n_events == r->seq;
+}
+
+int searches_loaded(struct job *j, const struct trial_record *r) {
         struct trials *t;
         int k;
 
@@ -86,19 +94,54 @@ int searches_loaded(struct job *j, const struct trial_record *r) {
                 return 0;
         t = j->array->trials;
         /* Whatever is wrong with it: its elements are there. */
-        if (e.kind == TRIAL_CREATED && array_grow(j->array) < 0)
+        if (r->kind == TRIAL_CREATED && array_grow(j->array) < 0)
                 return -ENOMEM;
         if (t->broken > 0)
                 return 0;
-        k = trials_follow(t, &e, &why);
-        if (k == -ENOMEM)
-                return k;
-        if (k == (int)r->verdict && e.trial == r->trial && t->n_events == r->seq)
-                return 0;
+        k = tell_again(t, r);
+        if (k != 0)
+                return MIN(k, 0);
         t->broken = r->seq;
         log_full(LOG_ERR, 0, &(struct log_fields){ .job = j->number },
                  "Search %u: its event %" PRIu64 " does not follow from those before it", j->number, r->seq);
         return 0;
+}
+
+struct replay {
+        struct trials *fresh;
+        searches_replayed_t done;
+        void *userdata;
+};
+
+static void on_replayed(void *userdata, int error, const struct trial_record *rows, size_t n) {
+        struct replay *p = userdata;
+        uint64_t differs = 0;
+
+        for (size_t i = 0; i < n && error >= 0 && differs == 0; i++) {
+                int r = tell_again(p->fresh, rows + i);
+
+                error = MIN(r, 0);
+                differs = r == 0 ? rows[i].seq : 0;
+        }
+        p->done(p->userdata, error, n, differs);
+        trials_free(p->fresh);
+        free(p);
+}
+
+int searches_replay(struct manager *m, const struct job *j, searches_replayed_t done, void *userdata) {
+        struct replay *p = malloc(sizeof(*p));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        *p = (struct replay){ .done = done, .userdata = userdata };
+        r = trials_new(&j->spec->search, &p->fresh);
+        r = r < 0 ? r : store_query_trials(m->store, j->number, on_replayed, p);
+        if (r < 0) {
+                trials_free(p->fresh);
+                free(p);
+        }
+        return r;
 }
 
 const char *searches_broken_text(const struct job *j, char *buf, size_t size) {

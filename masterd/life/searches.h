@@ -17,6 +17,12 @@ struct trial_report;
  * search broken. -ENOMEM. */
 int searches_loaded(struct job *array, const struct trial_record *r);
 
+/* Its stored events, told to a fresh one from the first on: how many there are, and which is the first that
+ * does not follow (0: all do). error: the store did not answer. */
+typedef void (*searches_replayed_t)(void *userdata, int error, uint64_t events, uint64_t differs);
+/* Of a search, also one that has ended. done is called once, later. -ENOMEM. */
+int searches_replay(struct manager *m, const struct job *array, searches_replayed_t done, void *userdata);
+
 /* Why a broken search cannot go on, into buf; NULL: it is not. */
 #define SEARCH_BROKEN_MAX 256
 const char *searches_broken_text(const struct job *array, char *buf, size_t size);

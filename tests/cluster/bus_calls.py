@@ -15,7 +15,7 @@ OPEN = {"Manager": {"Submit", "TrySubmit", "ListJobs", "GetJob", "GetElement", "
         "Job": set(), "Node": {"Describe", "ListEvents"}}
 CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "SetBanner", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},
           "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "KillWith", "Delete", "Succeed", "Why", "Requeue", "Suspend", "Resume",
-                  "SuspendAs", "OpenArtifacts", "ListTasks", "ListTrials", "ListMetrics", "ReadMetrics", "RetryTask", "SkipTask", "SteerSource", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
+                  "SuspendAs", "OpenArtifacts", "ListTasks", "ListTrials", "ReplaySearch", "ListMetrics", "ReadMetrics", "RetryTask", "SkipTask", "SteerSource", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
                   "WriteSession", "ResizeSession", "CloseSession", "Rerun", "Replace", "AllowNode", "Update", "Scale", "AddRole", "RemoveRole", "AddSource", "ReplaceSources", "RestartRole"},
           "Node": {"DeclareDead", "Cordon", "Uncordon", "DisableGPU", "EnableGPU", "Drain", "SetLabels", "SetMaintenance", "CancelMaintenance"}}
 # Arguments that are fine as such, so that it is the caller that is refused.

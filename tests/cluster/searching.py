@@ -44,3 +44,4 @@ def same_to_a_new_master(cluster, job):
     cluster.kill9("n1", MASTERD)
     cluster.wait_nodes()
     assert shown(cluster, job) == before
+    assert "told again, decide the same" in cluster.primusctl("search", "replay", str(job))

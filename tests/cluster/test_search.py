@@ -202,6 +202,9 @@ def test_a_store_that_does_not_fit(new_cluster):
     assert "does not follow from its configuration (event" in reason and "submit it anew" in reason
     cluster.wait_for(lambda: all(cluster.primusctl_json("status", f"{job}[{n}]")["state"] in ("KILLED", "SUCCEEDED") for n in range(3)), 20, "its trials have ended")
     assert cluster.primusctl_json("status", str(other))["state"] == "RUNNING"
+    replayed = cluster.run("n1", "primusctl", "search", "replay", str(job), user="ml")
+    assert replayed.returncode == 1 and re.search(r"event \d+ of \d+ does not follow from those before it", replayed.stdout)
+    assert "is no search" in cluster.run("n1", "primusctl", "search", "replay", str(other), user="ml").stderr
     cluster.kill9("n1", MASTERD)
     cluster.wait_nodes()
     assert cluster.primusctl_json("status", str(job))["state"] == "FAILED" and shown(cluster, job)["made"] >= 3

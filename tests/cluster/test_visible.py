@@ -17,7 +17,7 @@ SETTINGS = ("owner", "group", "pool", "all")
 USERS = {"ml": SETTINGS, "eve": ("group", "all"), "ann": ("pool", "all"), "zoe": ("all",), "root": SETTINGS}
 LOOKS = (["status"], ["events"], ["logs"], ["why"], ["config"], ["data"], ["top", "--once"], ["status", "--all"])
 CALLS = (("GetStatus",), ("GetConfig",), ("ListExecutors", "b", "true"), ("ListEvents", "t", "0"), ("Why",), ("Telemetry", "a{sv}", "0"),
-         ("ListTasks", "ta{sv}", "0", "0"), ("ListTrials", "u", "0"), ("ListMetrics",), ("ReadMetrics", "sa{sv}", "loss", "0"), ("ReadLog", "suuayta{sv}", "worker", "0", "0", "0", "0", "0"))
+         ("ListTasks", "ta{sv}", "0", "0"), ("ListTrials", "u", "0"), ("ReplaySearch",), ("ListMetrics",), ("ReadMetrics", "sa{sv}", "loss", "0"), ("ReadLog", "suuayta{sv}", "worker", "0", "0", "0", "0", "0"))
 NO_DATA = re.compile("is not fed with data|is no search")  # said to whom may look
 CONTROLS = {"Kill": ("s", "x"), "KillWith": ("a{sv}", "0"), "Delete": (), "Succeed": ("s", "x"), "Suspend": (), "SuspendAs": ("s", "stop"), "Resume": (), "Requeue": ("s", "x"),
             "Update": ("ta{sv}", "0", "1", "visible", "s", "all"), "Scale": ("ta{sx}", "0", "1", "worker", "2"), "AddRole": ("ts", "0", "{}"), "AddSource": ("ts", "0", "{}"), "ReplaceSources": ("ts", "0", "[]"),

@@ -162,8 +162,8 @@ _primusctl() {
         metrics) __primusctl_offer job $(__primusctl_jobs -a) ;;
         search)
                 case ${#args}:${args[1]} in
-                0:*) __primusctl_offer action show preview ;;
-                1:show) __primusctl_offer job $(__primusctl_jobs -a) ;;
+                0:*) __primusctl_offer action show preview replay ;;
+                1:show | 1:replay) __primusctl_offer job $(__primusctl_jobs -a) ;;
                 1:preview) _files ;;
                 esac
                 ;;

@@ -301,6 +301,37 @@ static int preview_file(struct cli *c, const struct search_options *o, char **ar
         return print_preview(c, &spec->search, rows, trials, units);
 }
 
+/* ---- replay ---- */
+
+static int replay_search(struct cli *c, char **args, size_t n) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        uint64_t events, differs;
+        struct job_ref job;
+        int r = cli_job(c, n > 0 ? args[0] : NULL, &job);
+
+        if (!r)
+                r = cli_job_call(c, &job, "ReplaySearch", &m);
+        if (!r)
+                r = cli_call(c, m, &job, &reply);
+        if (r)
+                return r;
+        r = sd_bus_message_read(reply, "tt", &events, &differs);
+        if (r < 0)
+                return cli_bad_reply(c, r);
+        r = CLI_OK;
+        if (c->json)
+                r = cli_print_json(c, json_pack("{s:I, s:I}", "events", (json_int_t)events, "differs",
+                                                (json_int_t)differs));
+        else if (differs == 0)
+                printf("Search %" PRIu32 ": %" PRIu64 " events, told again, decide the same\n", job.number,
+                       events);
+        else
+                printf("Search %" PRIu32 ": event %" PRIu64 " of %" PRIu64
+                       " does not follow from those before it\n",
+                       job.number, differs, events);
+        return differs > 0 ? CLI_FAILED : r;
+}
+
 static int search_run(struct cli *c, void *options, char **args, size_t n) {
         const struct search_options *o = options;
 
@@ -308,9 +339,12 @@ static int search_run(struct cli *c, void *options, char **args, size_t n) {
                 return show_search(c, o, args + 1, n - 1);
         if (strcmp(args[0], "preview") == 0 && n == 2)
                 return preview_file(c, o, args + 1, n - 1);
-        if (strcmp(args[0], "show") == 0 || strcmp(args[0], "preview") == 0)
-                return cli_usage(c, "usage: primusctl search show [JOB] | preview FILE [--trials=N]");
-        return cli_usage(c, "there is no 'search %s'; there are show and preview", args[0]);
+        if (strcmp(args[0], "replay") == 0 && n <= 2 && o->trials == 0)
+                return replay_search(c, args + 1, n - 1);
+        if (strcmp(args[0], "show") == 0 || strcmp(args[0], "preview") == 0 || strcmp(args[0], "replay") == 0)
+                return cli_usage(
+                        c, "usage: primusctl search show [JOB] | preview FILE [--trials=N] | replay [JOB]");
+        return cli_usage(c, "there is no 'search %s'; there are show, preview and replay", args[0]);
 }
 
 static const struct cli_option search_options[] = {
@@ -321,13 +355,13 @@ static const struct cli_option search_options[] = {
 
 const struct command search_command = {
         .name = "search",
-        .arguments = "show [JOB] | preview FILE",
+        .arguments = "show [JOB] | preview FILE | replay [JOB]",
         .help = "Trials of a search: what they report, and what one would be",
         .details =
                 "A search is a job with the key search, see primus-job(5); it is submitted like any other, and its trials\n"
                 "are its elements: 'primusctl logs 418[7]' is the output of trial 7, 'primusctl why 418[7]' says why it ended.\n"
                 "show: the trials, the best first. preview: rungs, and the parameters of the first trials, of a file; no\n"
-                "master is asked.",
+                "master is asked. replay: whether what happened, told again, decides the same.",
         .options = search_options,
         .options_size = sizeof(struct search_options),
         .min = 1,
