@@ -101,6 +101,24 @@ def test_from_elsewhere(cluster):
         cluster.exec("n1", "systemctl", "stop", "ssh")
 
 
+def test_of_before(cluster, web):
+    """A job that ended before masterd was started has no object until it is asked for: it is there all the same; one that never was is not."""
+    job = cluster.submit({**JOB, "role": [{**JOB["role"][0], "command": "exit 3"}]})
+    cluster.wait_state(job, "FAILED")
+    cluster.kill9("n1", MASTERD)
+    cluster.wait_nodes()
+    said = python(cluster, """
+job = int(sys.argv[1])
+with Client() as cluster:
+    print(cluster.wait(job, timeout=5), cluster.status(job)["state"])
+    try:
+        cluster.status(10**9)
+    except Error as e:
+        print(e.status, e.name)
+""", job)
+    assert said.splitlines() == ["1 FAILED", "404 org.primus.Error.NoSuchJob"]
+
+
 def test_killed_meanwhile(cluster, web):
     """masterd and the gateway are killed again and again; each submission is made, once, and each end is heard of."""
     program = """

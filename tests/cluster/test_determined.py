@@ -145,10 +145,7 @@ def test_ranks(cluster, kept, hosts):
     assert said.count(f"parts ['part-0', 'part-1', 'part-2', 'part-3'] trial-{job}-checkpoint-1") == 4
 
 
-@pytest.mark.skipif(not TREE, reason="PRIMUS_DETERMINED_TREE is not set")
-@pytest.mark.parametrize("name, slots", [("tutorials/core_api/0_start", 1), ("tutorials/core_api/1_metrics", 1), ("tutorials/core_api/2_checkpoints", 1), ("tutorials/core_api/3_hpsearch", 1),
-                                         ("tutorials/core_api/4_distributed", 8), ("fixtures/core_api/11_generic_metrics", 1), ("fixtures/core_api/arbitrary_workload_order", 1), ("fixtures/core_api/whoami", 1)])
-def test_their_own(cluster, kept, name, slots):
+def their_own(cluster, kept, name):
     folder = pathlib.Path(TREE) / ("examples" if name.startswith("tutorials") else "e2e_tests/tests") / name
     job = submit(cluster, folder.name, folder.with_suffix(".yaml").read_text(encoding="utf-8"), *options(kept), programs={folder.name + ".py": folder.with_suffix(".py").read_text(encoding="utf-8")})
     cluster.wait_state(job, "SUCCEEDED", "FAILED", timeout=240)
@@ -164,8 +161,7 @@ def test_their_own(cluster, kept, name, slots):
         assert "(ml)" in said
 
 
-@pytest.mark.skipif(not TREE, reason="PRIMUS_DETERMINED_TREE is not set")
-def test_their_noop(cluster, kept):
+def their_noop(cluster, kept):
     """Their fixture that does what it is told: pauses between NaN and a checkpoint, goes on behind it, and one that exits badly."""
     program = (pathlib.Path(TREE) / "e2e_tests/tests/fixtures/noop/train.py").read_text(encoding="utf-8")
     actions = [{"action": "report", "group": "training", "metrics": {"x": 1}}, {"action": "report", "group": "validation", "metrics": {"x": "nan"}}, {"action": "checkpoint"},
@@ -184,3 +180,11 @@ def test_their_noop(cluster, kept):
     job = submit(cluster, "noop-exit", json.dumps(yaml), *options(kept), programs={"train.py": program})
     cluster.wait_state(job, "FAILED", timeout=60)
     assert "exit status 7" in cluster.primusctl("why", str(job))
+
+
+# A campaign: there is nothing to be installed that has it.
+if TREE:
+    test_their_own = pytest.mark.parametrize("name", [
+        *(f"tutorials/core_api/{name}" for name in ("0_start", "1_metrics", "2_checkpoints", "3_hpsearch", "4_distributed")),
+        *(f"fixtures/core_api/{name}" for name in ("11_generic_metrics", "arbitrary_workload_order", "whoami"))])(their_own)
+    test_their_noop = their_noop

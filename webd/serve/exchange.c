@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/try.h"
 #include "lib/json/get.h"
+#include "lib/wire/errors.h"
 #include "webd/route/guard.h"
 #include "webd/route/openapi.h"
 #include "webd/route/problem.h"
@@ -13,6 +14,7 @@
 
 #define CALL_SEC 25u
 #define QUERY_MAX 64u
+#define FETCHES_MAX 3u /* it may have left again, or masterd may have been started anew */
 
 struct exchange {
         struct exchange *next, *previous; /* of those that wait */
@@ -27,6 +29,7 @@ struct exchange {
         sd_bus_slot *slots[ROUTE_CALLS_MAX];
         json_t *results[ROUTE_CALLS_MAX];
         unsigned n_waiting;
+        unsigned n_fetches; /* of the job into masterd's memory */
         struct MHD_Response *response;
         unsigned status;
 };
@@ -155,6 +158,42 @@ static void answer_raw(struct exchange *e, sd_bus_message *reply) {
         exchange_finish(e, 200, answer_text(copy, n, JSON_TYPE));
 }
 
+static void ask_master(struct exchange *e);
+
+static int on_fetched(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+        struct exchange *e = userdata;
+
+        stop_calls(e);
+        if (error)
+                exchange_fail(e, error);
+        else
+                ask_master(e);
+        return 0;
+}
+
+/* A job that has ended long ago, or before masterd was started, has no object until somebody asks for it.
+ * Nothing was done then, so the request is made again behind that. False: it is answered as it is. */
+static bool fetch_job(struct exchange *e, sd_bus *bus, const sd_bus_error *error) {
+        if (e->route->calls[0].object != ROUTE_JOB || e->n_fetches == FETCHES_MAX ||
+            e->values.job > UINT32_MAX ||
+            (!sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT) &&
+             !sd_bus_error_has_name(error, ERROR_NO_SUCH_JOB)))
+                return false;
+        stop_calls(e);
+        for (unsigned i = 0; i < ROUTE_CALLS_MAX; i++) {
+                json_decref(e->results[i]);
+                e->results[i] = NULL;
+        }
+        if (sd_bus_call_method_async(bus, &e->slots[0], MASTER_NAME, MASTER_PATH, MASTER_MANAGER, "GetJob",
+                                     on_fetched, e, "u", (uint32_t)e->values.job) < 0)
+                return false;
+        e->n_fetches++;
+        e->n_waiting = 1;
+        e->serve->n_calls++;
+        return true;
+}
+
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         struct exchange *e = userdata;
         const sd_bus_error *error = sd_bus_message_get_error(reply);
@@ -164,7 +203,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_err
         while (i < ROUTE_CALLS_MAX - 1 && e->slots[i] != slot)
                 i++;
         if (error) {
-                exchange_fail(e, error);
+                if (!fetch_job(e, sd_bus_message_get_bus(reply), error))
+                        exchange_fail(e, error);
                 return 0;
         }
         e->serve->n_calls--;
