@@ -323,7 +323,9 @@ def test_killed_at_any_moment(two):
     script = f"a=$(date +%s%N); primusctl restore {FILE} >/dev/null 2>&1; echo $(($(date +%s%N) - a)); rm -r /var/lib/primus/before-restore-*"
     whole = int(two.exec("n1", "sh", "-c", script)) / 1e9
     seen = set()
-    for i in range(12):
+    for i in range(48):  # further on where the machine has become slower since: some are to be behind the exchange
+        if i >= 12 and seen != {"0"}:
+            break
         moment = whole * (i + 0.5) / 8
         two.exec("n1", "sh", "-c", f"primusctl restore {FILE} >/dev/null 2>&1 & sleep {moment:.3f}; kill -9 $! 2>/dev/null; wait; true")
         two.exec("n1", "systemctl", "start", MASTERD)

@@ -80,5 +80,6 @@ def test_come_and_gone(cluster, quiet):
         assert now["matches"] <= quiet[node]["matches"] + 2, "match rules pile up"
         for unit in (MASTERD, AGENTD) if node == "n1" else (AGENTD,):
             unit = unit.removesuffix(".service")
-            assert now[f"{unit}.fds"] <= quiet[node][f"{unit}.fds"] + 8, f"descriptors of {unit} pile up"
+            # What the last executors had is let go a moment behind their end; what piles up stays.
+            cluster.wait_for(lambda node=node, unit=unit: footprint(cluster, node)[f"{unit}.fds"] <= quiet[node][f"{unit}.fds"] + 8, 20, f"that descriptors of {unit} do not pile up")
             print(node, unit, {key: now[f"{unit}.{key}"] for key in ("rss_kib", "anon_kib", "file_kib")})
