@@ -584,23 +584,30 @@ static struct peer *feeder_of(struct feed_server *s, const struct executor_id *i
         return u && u->feeder && !u->feeder->dead ? u->feeder : NULL;
 }
 
-/* A packet to the executor's feeder: header and at most TASKS_WIRE_MAX bytes of body. */
-static int feed_pass(struct feed_server *s, const struct executor_id *id, uint32_t type, const void *body,
-                     size_t size) {
-        struct feed_header header = { .type = type, .size = (uint32_t)size };
-        struct peer *p = feeder_of(s, id);
+/* A packet of a body in two parts, FEED_PACKET_MAX bytes at the most; the second may be empty (NULL). */
+static int send_parts(struct peer *p, uint32_t type, const void *head, size_t head_size, const void *rest,
+                      size_t rest_size) {
+        struct feed_header header = { .type = type, .size = (uint32_t)(head_size + rest_size) };
         uint8_t packet[FEED_PACKET_MAX];
         int r;
 
-        if (!p)
-                return -ENOTCONN;
         memcpy(packet, &header, sizeof(header));
-        if (size > 0)
-                memcpy(packet + sizeof(header), body, size);
-        r = feed_send(p, packet, sizeof(header) + size);
+        if (head_size > 0)
+                memcpy(packet + sizeof(header), head, head_size);
+        if (rest_size > 0)
+                memcpy(packet + sizeof(header) + head_size, rest, rest_size);
+        r = feed_send(p, packet, sizeof(header) + header.size);
         if (r < 0)
                 peer_free(p);
         return r;
+}
+
+/* A packet to the executor's feeder: header and at most TASKS_WIRE_MAX bytes of body. */
+static int feed_pass(struct feed_server *s, const struct executor_id *id, uint32_t type, const void *body,
+                     size_t size) {
+        struct peer *p = feeder_of(s, id);
+
+        return p ? send_parts(p, type, body, size, NULL, 0) : -ENOTCONN;
 }
 
 int feed_grant(struct feed_server *s, const struct executor_id *id, const struct grant_batch *batch) {
@@ -667,20 +674,13 @@ int feed_farewell(struct feed_server *s, const struct executor_id *id) {
 /* What masterd says to one of the questions and results that the peer waits for. */
 static void answer_peer(struct feed_server *s, uint64_t peer, uint32_t type, const struct feed_taken *taken,
                         const char *text) {
-        struct feed_header header = { .type = type, .size = (uint32_t)sizeof(*taken) + taken->text_size };
-        uint8_t packet[FEED_PACKET_MAX];
         struct peer *p;
 
         HASH_FIND(hh, s->by_number, &peer, sizeof(peer), p);
         if (!p || p->dead || p->n_results == 0)
                 return;
         p->n_results--;
-        memcpy(packet, &header, sizeof(header));
-        memcpy(packet + sizeof(header), taken, sizeof(*taken));
-        if (taken->text_size > 0)
-                memcpy(packet + sizeof(header) + sizeof(*taken), text, taken->text_size);
-        if (feed_send(p, packet, sizeof(header) + header.size) < 0)
-                peer_free(p);
+        (void)send_parts(p, type, taken, sizeof(*taken), text, taken->text_size);
 }
 
 void feed_taken(struct feed_server *s, uint64_t peer, uint64_t number, const char *refused) {

@@ -205,18 +205,21 @@ struct asked {
         uint64_t peer, number;
 };
 
+/* Why it will not be taken however often it is said; NULL: the link is over, or the like. */
+static const char *why_refused(const sd_bus_error *e, const char *unknown) {
+        if (sd_bus_error_has_name(e, LINK_ERROR_REFUSED) || sd_bus_error_has_name(e, LINK_ERROR_UNKNOWN))
+                return e->message ?: "masterd refuses it";
+        return sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_METHOD) ? unknown : NULL;
+}
+
 /* Without an answer (the link is over) it is said again: on a new link all executors connect anew. */
 static int on_result_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct asked *a = userdata;
         const sd_bus_error *e = sd_bus_message_get_error(reply);
+        const char *why = e ? why_refused(e, "masterd is of a release that knows no searches") : NULL;
 
-        if (!e)
-                feed_taken(a->data->feed, a->peer, a->number, NULL);
-        else if (sd_bus_error_has_name(e, LINK_ERROR_REFUSED) || sd_bus_error_has_name(e, LINK_ERROR_UNKNOWN))
-                feed_taken(a->data->feed, a->peer, a->number, e->message ?: "masterd refuses it");
-        else if (sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_METHOD))
-                feed_taken(a->data->feed, a->peer, a->number,
-                           "masterd is of a release that knows no searches");
+        if (!e || why)
+                feed_taken(a->data->feed, a->peer, a->number, why);
         return 0;
 }
 
@@ -259,16 +262,12 @@ static void on_result(void *userdata, uint64_t peer, const struct executor_id *i
 static int on_question_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct asked *a = userdata;
         const sd_bus_error *e = sd_bus_message_get_error(reply);
-        const char *text = NULL;
+        const char *text = e ? why_refused(e, "masterd is of a release that knows no searchers") : NULL;
 
-        if (!e && sd_bus_message_read(reply, "s", &text) > 0)
-                feed_told(a->data->feed, a->peer, a->number, false, text);
-        else if (e && (sd_bus_error_has_name(e, LINK_ERROR_REFUSED) ||
-                       sd_bus_error_has_name(e, LINK_ERROR_UNKNOWN)))
-                feed_told(a->data->feed, a->peer, a->number, true, e->message ?: "masterd refuses it");
-        else if (e && sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_METHOD))
-                feed_told(a->data->feed, a->peer, a->number, true,
-                          "masterd is of a release that knows no searchers");
+        if (!e && sd_bus_message_read(reply, "s", &text) <= 0)
+                text = NULL;
+        if (text)
+                feed_told(a->data->feed, a->peer, a->number, e != NULL, text);
         return 0;
 }
 

@@ -10,6 +10,9 @@
 #include "lib/wire/feed.h"
 
 #define AGENT_WHY_MAX 480u
+/* Between tries to connect, while agentd or its link is started anew; it doubles. */
+#define AGENT_RETRY_FIRST_MSEC 200
+#define AGENT_RETRY_MAX_MSEC 5000
 
 /* A thread that no signal of the trainer's is given to. 0, or an errno as pthread_create() returns it. */
 int agent_thread(pthread_t *ret, void *(*run)(void *), void *userdata);

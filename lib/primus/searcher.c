@@ -15,9 +15,6 @@
 #include "lib/primus/primus.h"
 #include "lib/wire/feed.h"
 
-#define RETRY_FIRST_MSEC 200
-#define RETRY_MAX_MSEC 5000
-
 struct primus_searcher {
         int fd; /* negative: there is no connection */
         uint64_t number;
@@ -39,7 +36,7 @@ int primus_searcher_open(struct primus_searcher **ret) {
         if (!s)
                 return -ENOMEM;
         s->fd = -1;
-        s->pause = RETRY_FIRST_MSEC;
+        s->pause = AGENT_RETRY_FIRST_MSEC;
         strcpy(s->socket, path);
         *ret = s;
         return 0;
@@ -58,12 +55,12 @@ static int dial_once(struct primus_searcher *s) {
 
         s->fd = agent_dial(s->socket, why);
         if (s->fd >= 0) {
-                s->pause = RETRY_FIRST_MSEC;
+                s->pause = AGENT_RETRY_FIRST_MSEC;
                 return 0;
         }
         if (poll(NULL, 0, s->pause) < 0)
                 return -EINTR;
-        s->pause = MIN(2 * s->pause, RETRY_MAX_MSEC);
+        s->pause = MIN(2 * s->pause, AGENT_RETRY_MAX_MSEC);
         return 0;
 }
 

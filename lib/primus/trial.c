@@ -20,8 +20,6 @@
 #include "lib/wire/feed.h"
 
 #define WAITING_MAX 1024u /* results that are not on disk yet; then primus_trial_report() waits */
-#define RETRY_FIRST_MSEC 200
-#define RETRY_MAX_MSEC 5000
 
 struct primus_trial {
         pthread_mutex_t lock;
@@ -125,7 +123,7 @@ static bool is_over(struct primus_trial *t) {
 
 static void *run_thread(void *userdata) {
         struct primus_trial *t = userdata;
-        int pause = RETRY_FIRST_MSEC;
+        int pause = AGENT_RETRY_FIRST_MSEC;
 
         while (!is_over(t)) {
                 struct pollfd p = { .fd = t->wake, .events = POLLIN };
@@ -135,7 +133,7 @@ static void *run_thread(void *userdata) {
                 t->sent = 0;
                 pthread_mutex_unlock(&t->lock);
                 while (r >= 0 && !is_over(t)) {
-                        pause = RETRY_FIRST_MSEC;
+                        pause = AGENT_RETRY_FIRST_MSEC;
                         r = say_results(t, fd);
                         r = r < 0 ? r : listen_to(t, fd);
                 }
@@ -147,9 +145,9 @@ static void *run_thread(void *userdata) {
                  * sooner. */
                 if (poll(&p, 1, pause) > 0) {
                         drain_wake(t);
-                        (void)poll(NULL, 0, is_over(t) ? 0 : RETRY_FIRST_MSEC);
+                        (void)poll(NULL, 0, is_over(t) ? 0 : AGENT_RETRY_FIRST_MSEC);
                 }
-                pause = MIN(2 * pause, RETRY_MAX_MSEC);
+                pause = MIN(2 * pause, AGENT_RETRY_MAX_MSEC);
         }
         return NULL;
 }

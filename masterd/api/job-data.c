@@ -286,7 +286,6 @@ static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_er
                 enum suspend_mode mode) {
         struct job *j = api_job_or_error(m, call, error);
         char text[SUSPENSION_TEXT_MAX] = "";
-        sd_bus_message *reply = NULL;
         int r;
 
         if (!j)
@@ -294,8 +293,7 @@ static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_er
         r = mode < 0 ? suspension_end(m, j, uid, text) : suspension_begin(m, j, mode, uid, text);
         if (r < 0)
                 return *text ? sd_bus_error_set(error, ERROR_REFUSED, text) : r;
-        r = sd_bus_message_new_method_return(call, &reply);
-        return r < 0 ? r : manager_reply_later(m, reply);
+        return manager_answer_later(m, call, "");
 }
 
 int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {

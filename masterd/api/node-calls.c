@@ -36,13 +36,6 @@ static struct node *node_of(struct manager *m, sd_bus_message *call, sd_bus_erro
         return node;
 }
 
-static int reply_empty(struct manager *m, sd_bus_message *call) {
-        sd_bus_message *reply = NULL;
-        int r = sd_bus_message_new_method_return(call, &reply);
-
-        return r < 0 ? r : manager_reply_later(m, reply);
-}
-
 /* ---- cordon, drain, uncordon ---- */
 
 static int cordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
@@ -62,7 +55,7 @@ static int cordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
                                          node->name, node->name);
         r = hosts_hold(m, node, HOLD_ADMIN, &(struct node_hold){ .uid = uid, .grace_usec = UINT64_MAX },
                        reason);
-        return r < 0 ? r : reply_empty(m, call);
+        return r < 0 ? r : manager_answer_later(m, call, "");
 }
 
 struct drain_options {
@@ -110,7 +103,7 @@ static int drain(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_erro
         if (o.hold.grace_usec != UINT64_MAX && o.hold.grace_usec > 7 * 86400 * USEC_PER_SEC)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "grace: at most 7 days");
         r = hosts_hold(m, node, HOLD_ADMIN, &o.hold, o.reason);
-        return r < 0 ? r : reply_empty(m, call);
+        return r < 0 ? r : manager_answer_later(m, call, "");
 }
 
 /* What a person may lift: all but what still is the case. */
@@ -181,7 +174,7 @@ static int disable_gpu(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                         "%u GPUs of node %s are out of use, also some that it has no more; put "
                         "those back in use first",
                         GPUS_OFF_MAX, node->name);
-        return r < 0 ? r : reply_empty(m, call);
+        return r < 0 ? r : manager_answer_later(m, call, "");
 }
 
 static int enable_gpu(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
@@ -194,7 +187,7 @@ static int enable_gpu(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
         if (!gpus_off_remove(m, node, uuid, uid))
                 return sd_bus_error_setf(error, ERROR_REFUSED, "GPU %s of node %s is in use", uuid,
                                          node->name);
-        return reply_empty(m, call);
+        return manager_answer_later(m, call, "");
 }
 
 /* ---- labels ---- */
@@ -270,7 +263,7 @@ static int set_labels(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
         log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
                  "Labels of node %s are changed by uid %u", node->name, uid);
         manager_schedule(m);
-        return reply_empty(m, call);
+        return manager_answer_later(m, call, "");
 }
 
 /* ---- maintenance ---- */
@@ -303,7 +296,7 @@ static int set_maintenance(sd_bus_message *call, uint32_t uid, void *userdata, s
                 return r;
         log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
                  "Node %s gets a maintenance window from uid %u", node->name, uid);
-        return reply_empty(m, call);
+        return manager_answer_later(m, call, "");
 }
 
 static int cancel_maintenance(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
@@ -320,7 +313,7 @@ static int cancel_maintenance(sd_bus_message *call, uint32_t uid, void *userdata
         if (maintenance_cancel(m, node, from) < 0)
                 return sd_bus_error_setf(error, ERROR_NOT_FOUND,
                                          "Node %s has no maintenance window that begins then", node->name);
-        return reply_empty(m, call);
+        return manager_answer_later(m, call, "");
 }
 
 /* ---- another host for a job ---- */
@@ -376,7 +369,7 @@ int api_allow_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         r = hosts_allow(m, j, name, uid, text);
         if (r == -ESRCH)
                 return sd_bus_error_set(error, ERROR_REFUSED, text);
-        return r < 0 ? r : reply_empty(m, call);
+        return r < 0 ? r : manager_answer_later(m, call, "");
 }
 
 /* ---- everything about one ---- */

@@ -283,7 +283,6 @@ int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *er
 int api_requeue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct job *j = api_job_or_error(m, call, error);
-        sd_bus_message *reply = NULL;
         char text[REQUEUE_TEXT_MAX];
         const char *reason;
         int r;
@@ -294,8 +293,5 @@ int api_requeue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error
         if (r < 0)
                 return r;
         r = requeue_person(m, j, uid, reason, text);
-        if (r < 0)
-                return sd_bus_error_set(error, ERROR_REFUSED, text);
-        r = sd_bus_message_new_method_return(call, &reply);
-        return r < 0 ? r : manager_reply_later(m, reply);
+        return r < 0 ? sd_bus_error_set(error, ERROR_REFUSED, text) : manager_answer_later(m, call, "");
 }

@@ -187,6 +187,23 @@ int manager_reply_later(struct manager *m, sd_bus_message *reply) {
         return manager_effect(m, send_reply, r);
 }
 
+int manager_answer_later(struct manager *m, sd_bus_message *call, const char *types, ...) {
+        sd_bus_message *reply = NULL;
+        va_list ap;
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        if (r < 0)
+                return r;
+        va_start(ap, types);
+        r = sd_bus_message_appendv(reply, types, ap);
+        va_end(ap);
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r;
+        }
+        return manager_reply_later(m, reply);
+}
+
 static int add_turn(sd_event *event, sd_event_source **ret, sd_event_handler_t run, struct manager *m) {
         int r = sd_event_add_defer(event, ret, run, m);
 

@@ -86,6 +86,8 @@ typedef void (*effect_fn)(struct manager *m, void *data);
 int manager_effect(struct manager *m, effect_fn run, void *data);
 /* Sends a prepared reply (reference taken over) when the batch is on disk. */
 int manager_reply_later(struct manager *m, sd_bus_message *reply);
+/* The same with a reply of these values, as sd_bus_message_append() takes them; "": of none. */
+int manager_answer_later(struct manager *m, sd_bus_message *call, const char *types, ...);
 
 struct job *manager_job(struct manager *m, uint32_t number);
 /* The executor whose latest attempt that is; of a job that had the number before: NULL. */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/grow.h"
 #include "lib/base/packed.h"
-#include "masterd/data/grow.h"
 #include "masterd/data/permute.h"
 
 static bool any_weight(const struct order *o) {

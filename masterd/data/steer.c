@@ -5,7 +5,7 @@
 
 #include <utlist.h>
 
-#include "masterd/data/grow.h"
+#include "lib/base/grow.h"
 #include "masterd/data/internal.h"
 
 enum work_list steer_queue(const struct data *d, const struct task *t) {

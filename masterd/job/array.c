@@ -8,7 +8,9 @@
 #include <stdlib.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/grow.h"
 #include "lib/base/heap.h"
+#include "lib/base/try.h"
 
 struct array *array_free(struct array *a) {
         if (!a)
@@ -67,25 +69,15 @@ int array_new_search(const struct search_spec *spec, struct array **ret) {
 }
 
 int array_grow(struct array *a) {
-        uint32_t n = a->range.n + 1;
-        uint32_t *indices, *jobs;
-        uint8_t *states;
+        uint32_t n = a->range.n;
 
-        /* Room for twice as many, whenever their number is a power of two. */
-        if ((a->range.n & (a->range.n - 1)) == 0) {
-                indices = reallocarray(a->range.indices, (size_t)2 * n, sizeof(*indices));
-                a->range.indices = indices ?: a->range.indices;
-                states = reallocarray(a->states, (size_t)2 * n, sizeof(*states));
-                a->states = states ?: a->states;
-                jobs = reallocarray(a->jobs, (size_t)2 * n, sizeof(*jobs));
-                a->jobs = jobs ?: a->jobs;
-                if (!indices || !states || !jobs)
-                        return -ENOMEM;
-        }
-        a->range.indices[a->range.n] = a->range.n;
-        a->states[a->range.n] = ELEMENT_UNMADE;
-        a->jobs[a->range.n] = 0;
-        a->range.n = n;
+        TRY(ARRAY_DOUBLE(a->range.indices, n));
+        TRY(ARRAY_DOUBLE(a->states, n));
+        TRY(ARRAY_DOUBLE(a->jobs, n));
+        a->range.indices[n] = n;
+        a->states[n] = ELEMENT_UNMADE;
+        a->jobs[n] = 0;
+        a->range.n = n + 1;
         a->n_state[ELEMENT_UNMADE]++;
         return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/grow.h"
 #include "lib/base/heap.h"
 #include "lib/base/try.h"
 
@@ -68,19 +69,6 @@ struct trials *trials_free(struct trials *t) {
 
 /* ---- what a searcher says, and is told ---- */
 
-/* Room for one more, twice as many whenever their number is a power of two. -ENOMEM. */
-static int make_room(void **list, uint64_t n, size_t size) {
-        void *more;
-
-        if ((n & (n - 1)) != 0)
-                return 0;
-        more = reallocarray(*list, n > 0 ? 2 * n : 1, size);
-        if (!more)
-                return -ENOMEM;
-        *list = more;
-        return 0;
-}
-
 static int create_given(struct trials *t, struct trial_event *e) {
         size_t n = e->given ? strlen(e->given) : 0;
         char *copy;
@@ -90,7 +78,7 @@ static int create_given(struct trials *t, struct trial_event *e) {
                 return -EINVAL;
         if (n > TRIAL_GIVEN_MAX || n > TRIALS_GIVEN_MAX - t->given_bytes)
                 return -E2BIG;
-        TRY(make_room((void **)&t->given, t->n_given, sizeof(*t->given)));
+        TRY(ARRAY_DOUBLE(t->given, t->n_given));
         copy = strdup(e->given);
         r = copy ? search_created(t->search, &e->trial) : -ENOMEM;
         if (r < 0) {
@@ -121,7 +109,7 @@ int trials_follow(struct trials *t, struct trial_event *e, struct search_reason 
 
         *ret_reason = (struct search_reason){ 0 };
         if (t->settings.searcher)
-                TRY(make_room((void **)&t->notes, t->n_events, sizeof(*t->notes)));
+                TRY(ARRAY_DOUBLE(t->notes, t->n_events));
         switch (e->kind) {
         case TRIAL_CREATED:
                 r = t->settings.searcher ? create_given(t, e) : search_created(t->search, &e->trial);

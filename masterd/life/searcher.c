@@ -32,11 +32,7 @@ struct waiting_searcher {
 };
 
 static int answer_later(struct manager *m, sd_bus_message *call, const char *text) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-
-        TRY(sd_bus_message_new_method_return(call, &reply));
-        TRY(sd_bus_message_append(reply, "sa{sv}", text, 0));
-        return manager_reply_later(m, TAKE_PTR(reply));
+        return manager_answer_later(m, call, "sa{sv}", text, 0);
 }
 
 /* ---- events ---- */

@@ -206,12 +206,10 @@ static int describe_searcher(const struct job *j, char **env) {
 
 int searches_describe(const struct job *j, uint32_t trial, char **env) {
         _cleanup_free_ char *given = NULL;
-        int r = trial == ELEMENT_SEARCHER ? 0 : trials_given(j->array->trials, trial, &given);
 
-        if (r < 0)
-                return r;
         if (trial == ELEMENT_SEARCHER)
                 return describe_searcher(j, env);
+        TRY(trials_given(j->array->trials, trial, &given));
         if (asprintf(env + 0, "PRIMUS_TRIAL=%" PRIu32, trial) < 0)
                 env[0] = NULL;
         if (env[0] && asprintf(env + 1, "PRIMUS_TRIAL_PARAMS=%s", given) < 0)
@@ -283,11 +281,7 @@ static void stop_early(struct manager *m, struct job *j, struct job *e, const st
 }
 
 static int answer_later(struct manager *m, sd_bus_message *call) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-
-        TRY(sd_bus_message_new_method_return(call, &reply));
-        TRY(sd_bus_message_append(reply, "a{sv}", 0));
-        TRY(manager_reply_later(m, TAKE_PTR(reply)));
+        TRY(manager_answer_later(m, call, "a{sv}", 0));
         return 1;
 }
 

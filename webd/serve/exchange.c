@@ -43,6 +43,13 @@ static void stop_calls(struct exchange *e) {
                 e->slots[i] = sd_bus_slot_unref(e->slots[i]);
 }
 
+static void drop_results(struct exchange *e) {
+        for (unsigned i = 0; i < ROUTE_CALLS_MAX; i++) {
+                json_decref(e->results[i]);
+                e->results[i] = NULL;
+        }
+}
+
 /* The connection goes on, and the answer is queued when the library asks next. */
 static void exchange_finish(struct exchange *e, unsigned status, struct MHD_Response *response) {
         stop_calls(e);
@@ -97,8 +104,7 @@ void exchange_completed(struct exchange *e) {
         if (!e)
                 return;
         stop_calls(e);
-        for (unsigned i = 0; i < ROUTE_CALLS_MAX; i++)
-                json_decref(e->results[i]);
+        drop_results(e);
         if (e->response)
                 MHD_destroy_response(e->response);
         json_decref(e->query);
@@ -181,10 +187,7 @@ static bool fetch_job(struct exchange *e, sd_bus *bus, const sd_bus_error *error
              !sd_bus_error_has_name(error, ERROR_NO_SUCH_JOB)))
                 return false;
         stop_calls(e);
-        for (unsigned i = 0; i < ROUTE_CALLS_MAX; i++) {
-                json_decref(e->results[i]);
-                e->results[i] = NULL;
-        }
+        drop_results(e);
         if (sd_bus_call_method_async(bus, &e->slots[0], MASTER_NAME, MASTER_PATH, MASTER_MANAGER, "GetJob",
                                      on_fetched, e, "u", (uint32_t)e->values.job) < 0)
                 return false;

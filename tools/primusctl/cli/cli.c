@@ -338,6 +338,15 @@ bool job_number_parse(const char *text, uint32_t *ret) {
         return parse_u32(text, 1, UINT32_MAX, ret) >= 0;
 }
 
+const char *cli_key_value(const char *text, char *buf, size_t size) {
+        const char *equals = strchr(text, '=');
+
+        if (!equals || equals == text || (size_t)(equals - text) >= size)
+                return NULL;
+        snprintf(buf, size, "%.*s", (int)(equals - text), text);
+        return equals + 1;
+}
+
 bool element_parse(const char *text, uint32_t *ret_array, uint32_t *ret_index) {
         const char *bracket = strchr(text, '['), *end = bracket ? strchr(bracket, ']') : NULL;
         char array[16], index[16];

@@ -120,6 +120,8 @@ bool element_parse(const char *text, uint32_t *ret_array, uint32_t *ret_index);
 
 /* Is text a job's number? */
 bool job_number_parse(const char *text, uint32_t *ret);
+/* "NAME=VALUE": the name into buf, the value is returned; NULL: it is none, or the name is too long. */
+const char *cli_key_value(const char *text, char *buf, size_t size);
 
 /* 0 where text is a job's number or an element; else what is wrong with it is said. */
 int cli_job_text(const struct cli *c, const char *text);

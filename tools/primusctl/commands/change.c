@@ -25,16 +25,6 @@ static const struct cli_option change_table[] = {
         {},
 };
 
-/* "NAME=VALUE": the name into buf, the value is returned; NULL: it is none. */
-static const char *split(const char *text, char *buf, size_t size) {
-        const char *equals = strchr(text, '=');
-
-        if (!equals || equals == text || (size_t)(equals - text) >= size)
-                return NULL;
-        snprintf(buf, size, "%.*s", (int)(equals - text), text);
-        return equals + 1;
-}
-
 /* What has changed, in masterd's words. */
 static int print_change(struct cli *c, const struct job_ref *job, uint64_t version) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
@@ -113,7 +103,7 @@ static int update_run(struct cli *c, void *options, char **args, size_t n) {
         int r;
 
         for (size_t i = 1; i < n; i++) {
-                value = split(args[i], key, sizeof(key));
+                value = cli_key_value(args[i], key, sizeof(key));
                 if (!value)
                         return cli_usage(c,
                                          "'%s': expected KEY=VALUE, such as priority=10 or worker.vcores=2",
@@ -126,7 +116,7 @@ static int update_run(struct cli *c, void *options, char **args, size_t n) {
                 return r;
         r = sd_bus_message_open_container(m, 'a', "{sv}");
         for (size_t i = 1; r >= 0 && i < n; i++) {
-                value = split(args[i], key, sizeof(key));
+                value = cli_key_value(args[i], key, sizeof(key));
                 r = sd_bus_message_append(m, "{sv}", key, "s", value);
         }
         if (r >= 0)
@@ -162,7 +152,7 @@ static int scale_run(struct cli *c, void *options, char **args, size_t n) {
         int r;
 
         for (size_t i = 1; i < n; i++) {
-                value = split(args[i], role, sizeof(role));
+                value = cli_key_value(args[i], role, sizeof(role));
                 errno = 0;
                 if (!value || !*value || (strtoll(value, &end, 10), *end) || errno != 0)
                         return cli_usage(c, "'%s': expected ROLE=NUMBER", args[i]);
@@ -172,7 +162,7 @@ static int scale_run(struct cli *c, void *options, char **args, size_t n) {
                 return r;
         r = sd_bus_message_open_container(m, 'a', "{sx}");
         for (size_t i = 1; r >= 0 && i < n; i++) {
-                value = split(args[i], role, sizeof(role));
+                value = cli_key_value(args[i], role, sizeof(role));
                 r = sd_bus_message_append(m, "{sx}", role, (int64_t)strtoll(value, NULL, 10));
         }
         if (r >= 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl rerun. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/utf8.h"
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/commands/submit.h"
 
@@ -13,12 +13,14 @@ struct rerun_options {
 };
 
 static int append_change(struct cli *c, sd_bus_message *m, const char *text) {
-        const char *equals = strchr(text, '=');
-        _cleanup_free_ char *path = equals && equals > text ? strndup(text, (size_t)(equals - text)) : NULL;
+        char key[512];
+        const char *value = cli_key_value(text, key, sizeof(key));
 
-        if (!equals || equals == text)
+        if (!value)
                 return cli_usage(c, "--set KEY=VALUE, such as search.maxTrials=50: %s", text);
-        return path && sd_bus_message_append(m, "(ss)", path, equals + 1) >= 0 ? CLI_OK : cli_oom(c);
+        if (!utf8_valid(text, strlen(text)))
+                return cli_usage(c, "'%s' is not valid UTF-8", text);
+        return sd_bus_message_append(m, "(ss)", key, value) < 0 ? cli_oom(c) : CLI_OK;
 }
 
 static int append_changes(struct cli *c, sd_bus_message *m, const struct option_list *set) {

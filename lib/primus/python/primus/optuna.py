@@ -30,8 +30,8 @@ class Parameter:
 
     def __init__(self, name, entry):
         self.name = name
-        self.when = entry.get("when", {}) if isinstance(entry, dict) else {}
-        self.when = {other: values if isinstance(values, list) else [values] for other, values in self.when.items()}
+        when = entry.get("when", {}) if isinstance(entry, dict) else {}
+        self.when = {other: values if isinstance(values, list) else [values] for other, values in when.items()}
         self.values = None
         kind = entry.get("type") if isinstance(entry, dict) else "const"
         if kind == "const":
@@ -72,7 +72,8 @@ def parameters_of(space, prefix=""):
     left = list(_flat(space, prefix))
     names, ordered = {p.name for p in left}, []
     while left:
-        ready = [p for p in left if all(o not in names or o in {q.name for q in ordered} for o in p.when)]
+        there = {p.name for p in ordered}
+        ready = [p for p in left if all(o not in names or o in there for o in p.when)]
         if not ready:
             raise ValueError(f"what is there when goes in a circle: {', '.join(p.name for p in left)}")
         ordered += ready

@@ -111,8 +111,8 @@ class Searcher:
 
     def best(self):
         """Number of the trial with the best result so far; None: none has one."""
-        found = [(self.best_of(t), t.number) for t in self.trials if t.state != "invalid" and self.best_of(t)]
-        return (min if self.settings["smaller"] else max)(found, key=lambda f: f[0][1])[1] if found else None
+        found = [(best[1], t.number) for t in self.trials if t.state != "invalid" and (best := self.best_of(t))]
+        return (min if self.settings["smaller"] else max)(found, key=lambda f: f[0])[1] if found else None
 
     def stop(self, trial):
         """The trial with that number is to end: as a success, with what it has. Nothing where it does, or has. Refused: it has not

@@ -74,6 +74,11 @@ def report_validation(step, **metrics):
     if step < 0:
         raise ValueError(f"step is {step}, which is below 0")
     _metrics.report(step, **metrics)
+    _decide(step, value)
+
+
+def _decide(step, value):
+    """A result of the search's metric, to masterd alone."""
     lib, handle = _open()
     _check(lib, handle, lib.primus_trial_report(handle, step, value))
 
@@ -82,10 +87,14 @@ def invalid():
     """These parameters make no sense together: the trial ends, does not count, and the search tries others instead (but of a
     grid or a list). Does not return."""
     if number is not None:
-        lib, handle = _open()
-        _check(lib, handle, lib.primus_trial_invalid(handle))
-        flush()
+        _say_invalid()
     raise SystemExit(0)
+
+
+def _say_invalid():
+    lib, handle = _open()
+    _check(lib, handle, lib.primus_trial_invalid(handle))
+    flush()
 
 
 def flush(seconds=FLUSH_SECONDS):

@@ -7,7 +7,6 @@ import logging
 import math
 import os
 import pathlib
-import re
 import shutil
 import signal
 
@@ -128,7 +127,7 @@ def _flat(values, prefix=""):
             yield from _flat(value, f"{prefix}{name}/")
         elif isinstance(value, (int, float)) or hasattr(value, "item"):
             with contextlib.suppress(TypeError, ValueError):
-                yield re.sub(r"[^A-Za-z0-9_.:/-]", "_", (prefix + str(name)).lstrip("_-./:"))[:64] or "_", float(value)
+                yield _metrics.name_of(f"{prefix}{name}"), float(value)
 
 
 class TrainContext:
@@ -185,7 +184,7 @@ class TrainContext:
         step = int(metrics[time]) if time else steps_completed
         if step > self._reported:
             self._reported = step
-            _trial.report_validation(step, **{_trial.metric: metrics[_trial.metric]})
+            _trial._decide(step, float(metrics[_trial.metric]))  # as a metric it is there already
 
     def report_progress(self, progress):
         if not 0 <= progress <= 1:
@@ -194,9 +193,7 @@ class TrainContext:
 
     def report_early_exit(self, reason):
         if EarlyExitReason(reason) is EarlyExitReason.INVALID_HP and _trial.number is not None:
-            lib, handle = _trial._open()
-            lib.primus_trial_invalid(handle)
-            _trial.flush()
+            _trial._say_invalid()
 
     def get_experiment_best_validation(self):
         """Not known to a trial here: None, as where nothing was reported."""
@@ -374,6 +371,7 @@ class SearcherOperation:
             raise RuntimeError("report_completed() was called already")
         self._completed = True
         if _trial.number is not None and _trial.metric is not None:
+            _metrics.report(self.length, **{_trial.metric: float(searcher_metric)})
             self._train._validate(self.length, {_trial.metric: searcher_metric, **({_state.config()["timeMetric"]: self.length} if _state.config().get("timeMetric") else {})})
 
 

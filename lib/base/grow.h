@@ -13,3 +13,7 @@
                         (array) = _bigger;                                                                   \
                 _bigger ? 0 : -ENOMEM;                                                                       \
         })
+
+/* An array that holds n, with room for one more: for twice as many whenever n is a power of two. Nobody else
+ * gives it room. As above. */
+#define ARRAY_DOUBLE(array, n) (((n) & ((n)-1)) != 0 ? 0 : ARRAY_GROW(array, (n) > 0 ? 2 * (size_t)(n) : 1))
