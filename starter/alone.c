@@ -117,6 +117,9 @@ static int watch_link(void) {
         struct link_state known = {};
         bool told = false;
 
+        /* Ahead of the first look: an end without it is a failure to systemd, which would begin again and
+         * again. */
+        (void)sd_notify(false, "READY=1");
         for (;;) {
                 const uint64_t at = deadline(&known), now = now_boot();
                 const bool late = now >= at;
@@ -126,7 +129,7 @@ static int watch_link(void) {
                         return EXIT_SUCCESS; /* primus-alone.path starts it again */
                 if (n < 0)
                         log_warning_errno(n, "Cannot look through /run/primus/alone");
-                (void)sd_notify(false, "READY=1\nWATCHDOG=1");
+                (void)sd_notify(false, "WATCHDOG=1");
                 sleep_until(late ? now + AGAIN_USEC : MIN(at, now + LOOK_USEC));
         }
 }

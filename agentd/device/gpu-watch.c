@@ -48,7 +48,7 @@ struct memory {
         enum gpu_severity told;
         char text[GPU_HEALTH_TEXT_MAX];
         uint64_t busy_usec, xids, last_xid, last_xid_boot;
-        bool seen;
+        bool seen, judged;
 };
 
 struct gpu_watch {
@@ -60,6 +60,7 @@ struct gpu_watch {
         struct worker *worker;
         struct desk *desk;
         bool busy, hung, settled, look_due;
+        bool answered; /* once */
         unsigned skip; /* looks to leave out */
         uint64_t busy_since, looked_boot;
         bool up, events; /* the library is there; it tells of events */
@@ -156,8 +157,11 @@ static void judge_gpu(struct gpu_watch *w, const struct gpu_state *s) {
         if (!m || s->mig[0]) /* a part is as well as its GPU */
                 return;
         severity = gpu_health_judge(&m->health, s, verdict);
-        if (severity == m->told && strcmp(verdict, m->text) == 0)
+        /* The first verdict is told if it is a good one, too: an agent before this one may have told another.
+         */
+        if (m->judged && severity == m->told && strcmp(verdict, m->text) == 0)
                 return;
+        m->judged = true;
         m->told = severity;
         memcpy(m->text, verdict, sizeof(m->text));
         describe_gpu(s, name, sizeof(name));
@@ -339,11 +343,13 @@ static void look_done(void *data) {
         struct gpu_watch *w = d->watch;
 
         w->busy = false;
-        if (w->hung) {
-                w->hung = false;
+        if (w->hung)
                 log_notice("NVIDIA's management library answers again");
+        /* With the first answer as well: an agent before this one may have given up. */
+        if (w->hung || !w->answered)
                 tell_condition(w, "nvml", GPU_FINE, "", 0);
-        }
+        w->hung = false;
+        w->answered = true;
         if (d->task == TASK_LOOK)
                 looked(w);
         else

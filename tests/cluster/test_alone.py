@@ -89,6 +89,15 @@ def test_without_the_agent(pair, how):
     pair.kill(job, *others)
 
 
+def test_nothing_to_do(pair):
+    """Killed, it may find that all has ended before it is back."""
+    shown = pair.exec("n2", "systemctl", "show", "-pNRestarts", ALONE)
+    pair.exec("n2", "systemctl", "start", ALONE)
+    pair.wait_for(lambda: pair.run("n2", "systemctl", "is-active", ALONE).stdout.strip() == "inactive", 10, "its end")
+    assert pair.exec("n2", "systemctl", "show", "-pResult", ALONE).strip() == "Result=success"
+    assert pair.exec("n2", "systemctl", "show", "-pNRestarts", ALONE) in (shown, "NRestarts=0\n")
+
+
 def test_a_restart_is_no_absence(pair):
     """Nor is an upgrade, which is one too; nor is a host that has been away, whose agent is there again."""
     job = started(pair, "stop")

@@ -65,6 +65,15 @@ def conditions(cluster):
     return cluster.shown(HOST).get("conditions", [])
 
 
+def well(cluster):
+    return len(gpu_list(cluster)) == 4 and not conditions(cluster)
+
+
+def connected(cluster):
+    """Not what masterd takes the host for, which may be what it was before a restart."""
+    return cluster.exec(HOST, "busctl", "get-property", "org.primus.Agent1", "/org/primus/Agent1", "org.primus.Agent1.Manager", "Connected").strip() == "b true"
+
+
 def role(name="worker", num=1, **keys):
     return {"roleName": name, "num": num, "vcores": 0.1, "memoryMb": 32, "gpuNum": 1, "command": "env | grep -E '^(CUDA|ROCR|PRIMUS_GPUS)' ; sleep 600",
             "failover": {"commonFailoverPolicy": {"restartType": "NEVER"}}, **keys}
@@ -297,9 +306,20 @@ def test_a_library_that_hangs(host):
     host.wait_for(lambda: any("has not answered" in c["text"] for c in conditions(host)), 60, "the condition")
     assert "has not answered" in host.primusctl("node", "show", HOST, user="root")
     host.exec(HOST, "systemctl", "restart", AGENTD, timeout=60)  # it starts without the library
-    host.wait_for(lambda: HOST in host.node_states() and host.node_states()[HOST] != "LOST", 40, "the host back")
+    host.wait_for(lambda: connected(host), 40, "the host back")
     show(host, *TWO_PAIRS)
-    host.wait_for(lambda: len(gpu_list(host)) == 4 and not conditions(host), 60, "all as before")
+    host.wait_for(lambda: well(host), 60, "all as before")
+    host.wait_nodes()
+
+
+def test_a_library_that_hung_before(host):
+    """It answers an agent that has been started since, and gave up on nothing: what the one before told is over at once."""
+    show(host, *TWO_PAIRS, "hang")
+    host.wait_for(lambda: any("has not answered" in c["text"] for c in conditions(host)), 60, "the condition")
+    host.exec(HOST, "systemctl", "stop", AGENTD, timeout=60)
+    show(host, *TWO_PAIRS)
+    host.exec(HOST, "systemctl", "start", AGENTD)
+    host.wait_for(lambda: well(host), 20, "all as before")
     host.wait_nodes()
 
 
