@@ -9,6 +9,7 @@
 #include "lib/base/exit.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/try.h"
 #include "masterd/admit/keys.h"
 #include "masterd/api/api.h"
 #include "masterd/api/audience.h"
@@ -51,6 +52,7 @@
 #include "masterd/relay/prune.h"
 #include "masterd/relay/relay.h"
 #include "masterd/relay/sessions.h"
+#include "masterd/watch/checkpoints.h"
 #include "masterd/watch/healing.h"
 #include "masterd/watch/telemetry.h"
 #include "masterd/watch/training.h"
@@ -102,9 +104,9 @@ static void watch_executor_over(struct manager *m, struct executor *e) {
 }
 
 static int watch_jobs_loaded(struct manager *m) {
-        int r = training_load(m);
-
-        return r < 0 ? r : healing_load(m);
+        TRY(training_load(m));
+        TRY(checkpoints_load(m));
+        return healing_load(m);
 }
 
 static void watch_job_freed(struct job *j) {

@@ -28,7 +28,7 @@ PRIMUSCTL = ["tools/primusctl", "tools/primusctl/commands", "tools/primusctl/doc
 
 # Pure rooms: they decide, and know neither the state nor the loop of their program.
 MASTERD_PURE = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store", "masterd/health", "masterd/search",
-                "masterd/metric"}
+                "masterd/metric", "masterd/checkpoint"}
 WEBD_PURE = {"webd/route"}
 AGENTD_PURE = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
                "agentd/feed", "agentd/log", "agentd/capture", "agentd/observe"}
@@ -50,6 +50,7 @@ ALLOWED = {
     # masterd: the pure rooms see base alone; above them each sees what it decides about.
     "masterd/search": BASE,
     "masterd/metric": WIRE,
+    "masterd/checkpoint": BASE,
     "masterd/spec": BASE | {"masterd/search"},
     "masterd/sched": BASE,
     "masterd/store": BASE,
@@ -119,7 +120,7 @@ LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
     r"archive(_entry)?\.h": {"executor/files", "tools/primusctl/bus", "tools/state"},
-    r"jansson\.h": {"executor/read", "lib/wire", "lib/json", "webd/route", "webd/serve", "masterd/data", "masterd/search", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
+    r"jansson\.h": {"executor/read", "lib/wire", "lib/json", "webd/route", "webd/serve", "masterd/data", "masterd/search", "masterd/checkpoint", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
                       "masterd/admit", *PRIMUSCTL, "tools/state", "sim"},
     r"bpf/.*": {"starter/observe", "bpf"},
     r"microhttpd\.h": {"lib/http"},
@@ -132,7 +133,7 @@ LIBRARIES = {
 
 # Rooms that must not speak to systemd, a bus or a clock at all.
 CLOCKLESS = r"(systemd/.*|time\.h|sys/time\.h|unistd\.h|sys/socket\.h|lib/base/(clock|log)\.h)"
-PURE = {"masterd/sched": CLOCKLESS, "masterd/health": CLOCKLESS, "masterd/search": CLOCKLESS}
+PURE = {"masterd/sched": CLOCKLESS, "masterd/health": CLOCKLESS, "masterd/search": CLOCKLESS, "masterd/checkpoint": CLOCKLESS}
 
 SKIPPED = ("tests", "build", "docs", "examples", "packaging", ".git", ".cache")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')

@@ -77,6 +77,34 @@ static const struct json_member metric_series[] = {
 const struct json_shape json_metric_series = { "metrics: series", "a{sv}", metric_series,
                                                ELEMENTSOF(metric_series) };
 
+/* ---- checkpoints ---- */
+
+static json_t *metrics_of(const json_t *o) {
+        return json_loads(json_get_text(o, "metricsText"), 0, NULL) ?: json_object();
+}
+
+static const struct json_member checkpoint[] = {
+        { "checkpoint", "t" },
+        { "owner", "u" },
+        { "job", "u" },
+        { "trial", "u", .absent = JSON_OR_NONE },
+        { "run", "u" },
+        { "host", "s" },
+        { "path", "s" },
+        { "step", "t" },
+        { "saved", "t" },
+        { "bytes", "t" },
+        { "files", "u" },
+        { "metric", "s", .absent = JSON_OR_NONE },
+        { "value", "d", .absent = JSON_OR_NONE },
+        { "smaller", "b" },
+        { "metricsText", "s", .key = "metrics", .hidden = true },
+        { "metrics", "a{sv}", .make = metrics_of },
+        { "pinned", "b" },
+        { "marked", "b" },
+};
+const struct json_shape json_checkpoint = { "checkpoints list", "a{sv}", checkpoint, ELEMENTSOF(checkpoint) };
+
 /* ---- savepoints ---- */
 
 static const struct json_member savepoint[] = {

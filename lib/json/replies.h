@@ -41,5 +41,6 @@ extern const struct json_shape json_token;      /* ListTokens, a row */
 extern const struct json_shape json_trial_row;                  /* ListTrials, a row */
 extern const struct json_shape json_metric, json_metric_series; /* ListMetrics, ReadMetrics */
 extern const struct json_shape json_task;                       /* ListTasks, a row */
+extern const struct json_shape json_checkpoint;                 /* ListCheckpoints, a row */
 extern const struct json_shape json_savepoint;                  /* ListSavepoints, a row */
 extern const struct json_shape json_usage;                      /* Usage, a row */

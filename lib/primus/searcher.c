@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The searcher's end: a question at a time to primus-agentd on $PRIMUS_SOCKET (lib/wire/feed.h), which passes
+/* Who asks masterd, a searcher foremost: a question at a time to primus-agentd on $PRIMUS_SOCKET (lib/wire/feed.h), which passes
  * it to masterd. Invariant: a question that has not been answered is asked again on a new connection. */
 #include <errno.h>
 #include <poll.h>
@@ -27,10 +27,14 @@ struct primus_searcher {
 };
 
 int primus_searcher_open(struct primus_searcher **ret) {
+        return getenv("PRIMUS_SEARCHER") ? primus_questions_open(ret) : -ENOENT;
+}
+
+int primus_questions_open(struct primus_searcher **ret) {
         struct primus_searcher *s;
         char path[sizeof(s->socket)];
 
-        if (!getenv("PRIMUS_SEARCHER") || agent_path(path) < 0)
+        if (agent_path(path) < 0)
                 return -ENOENT;
         s = calloc(1, sizeof(*s));
         if (!s)

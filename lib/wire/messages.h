@@ -275,7 +275,7 @@ void exit_report_done(struct exit_report *e);
  * TrialReport(id, t step, d metric, b invalid, a{sv})   a call: answered (a{sv}) once it is on masterd's disk
  *
  * AskSearch(id, s question, a{sv}) -> (s answer, a{sv})   a call of a search's searcher; answered once what
- * it asks for is on disk, and for events when there are some
+ * it asks for is on disk, and for events when there are some; and of any executor about checkpoints
  *
  * Metrics(t seq, a(id, u local, ay points), a{sv})   lib/wire/metrics.h; answered by MetricsKept(t seq,
  * a{sv})

@@ -73,6 +73,10 @@ int api_on_set_banner(sd_bus_message *call, void *userdata, sd_bus_error *error)
 int api_get_banner(sd_bus *bus, const char *path, const char *interface, const char *property,
                    sd_bus_message *reply, void *userdata, sd_bus_error *error);
 int api_load_banner(struct manager *m);
+int api_on_list_checkpoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_collect_checkpoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_pin_checkpoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_forget_checkpoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_delete_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);

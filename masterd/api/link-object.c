@@ -29,6 +29,7 @@
 #include "masterd/relay/bundles.h"
 #include "masterd/relay/logs.h"
 #include "masterd/relay/sessions.h"
+#include "masterd/watch/checkpoints.h"
 #include "masterd/watch/pressure.h"
 #include "masterd/watch/telemetry.h"
 #include "masterd/watch/training.h"
@@ -395,7 +396,9 @@ static int on_ask_search(sd_bus_message *m, void *userdata, sd_bus_error *error)
         }
         if (!node_of(l) || l->bulk || !l->registered)
                 return refuse(l, m, LINK_ERROR_REFUSED, "AskSearch belongs behind Register");
-        r = searcher_asks(l->manager, l->node, m, &question, error);
+        r = checkpoints_asked(l->manager, l->node, m, &question, error);
+        if (r == -ENOENT)
+                r = searcher_asks(l->manager, l->node, m, &question, error);
         link_hold_for_store(l);
         return r;
 }

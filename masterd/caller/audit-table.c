@@ -36,6 +36,10 @@ const struct audit_rule audit_rules[] = {
         { "Manager", "ListSavepoints", AUDIT_READS, NULL },
         { "Manager", "GetSavepoint", AUDIT_READS, "name" },
         { "Manager", "DeleteSavepoint", AUDIT_CHANGES, "name" },
+        { "Manager", "ListCheckpoints", AUDIT_READS, NULL },
+        { "Manager", "CollectCheckpoints", AUDIT_CHANGES, "job options" },
+        { "Manager", "PinCheckpoint", AUDIT_CHANGES, "checkpoint pinned" },
+        { "Manager", "ForgetCheckpoint", AUDIT_CHANGES, "checkpoint" },
 
         { "Job", "GetStatus", AUDIT_READS, NULL },
         { "Job", "GetConfig", AUDIT_READS, NULL },

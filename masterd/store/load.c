@@ -29,6 +29,7 @@ struct load {
                 store_load_revoked_t revoked;
                 store_load_share_t share;
                 store_load_submit_key_t submit_key;
+                store_load_checkpoint_t checkpoint;
                 store_load_secret_t secret;
                 store_load_data_file_t data_file;
                 store_load_data_source_t data_source;
@@ -107,6 +108,7 @@ DEFINE_ROW(token)
 DEFINE_ROW(revoked)
 DEFINE_ROW(share)
 DEFINE_ROW(submit_key)
+DEFINE_ROW(checkpoint)
 DEFINE_ROW(secret)
 DEFINE_ROW(data_file)
 DEFINE_ROW(data_source)
@@ -338,6 +340,14 @@ int store_load_tokens(struct store *s, store_load_token_t callback, void *userda
 int store_load_submit_keys(struct store *s, store_load_submit_key_t callback, void *userdata) {
         return load(s, "SELECT user, key, digest, job, at FROM submit_key ORDER BY at, job",
                     &(struct load){ row_submit_key, { .submit_key = callback }, userdata });
+}
+
+int store_load_checkpoints(struct store *s, store_load_checkpoint_t callback, void *userdata) {
+        return load(
+                s,
+                "SELECT id, owner, job, run, trial, step, saved, bytes, files, path, host, metrics, metric, value,"
+                " smaller, pinned, marked FROM checkpoint ORDER BY id",
+                &(struct load){ row_checkpoint, { .checkpoint = callback }, userdata });
 }
 
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata) {

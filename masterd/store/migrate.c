@@ -223,6 +223,12 @@ const char *const store_steps[] = {
 
         /* 13: what a searcher gave a trial. */
         "ALTER TABLE trial ADD COLUMN given TEXT NOT NULL DEFAULT '';",
+
+        /* 14: the checkpoints that trainers have told of. */
+        "CREATE TABLE checkpoint(id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, job INTEGER NOT NULL, run INTEGER NOT NULL,"
+        " trial INTEGER NOT NULL, step INTEGER NOT NULL, saved INTEGER NOT NULL, bytes INTEGER NOT NULL,"
+        " files INTEGER NOT NULL, path TEXT NOT NULL, host TEXT NOT NULL, metrics TEXT NOT NULL, metric TEXT NOT NULL,"
+        " value INTEGER NOT NULL, smaller INTEGER NOT NULL, pinned INTEGER NOT NULL, marked INTEGER NOT NULL) STRICT;",
         NULL,
 };
 

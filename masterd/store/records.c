@@ -328,6 +328,20 @@ const struct field trial_fields[] = {
         {},
 };
 
+const struct field checkpoint_fields[] = {
+        F(U64, checkpoint_record, id),         F(U32, checkpoint_record, owner),
+        F(U32, checkpoint_record, job),        F(U32, checkpoint_record, run),
+        F(U32, checkpoint_record, trial),      F(U64, checkpoint_record, step),
+        F(U64, checkpoint_record, saved_real), F(U64, checkpoint_record, bytes),
+        F(U32, checkpoint_record, files),      F(TEXT, checkpoint_record, path),
+        F(TEXT, checkpoint_record, host),      F(TEXT, checkpoint_record, metrics),
+        F(TEXT, checkpoint_record, metric),    F(U64, checkpoint_record, value),
+        F(BOOL, checkpoint_record, smaller),   F(BOOL, checkpoint_record, pinned),
+        F(BOOL, checkpoint_record, marked),    {},
+};
+/* Of a record of which the key alone counts. */
+static const struct field checkpoint_id_fields[] = { F(U64, checkpoint_record, id), {} };
+
 const struct field metric_fields[] = {
         F(U32, metric_record, job),   F(TEXT, metric_record, role),    F(U32, metric_record, index),
         F(U32, metric_record, local), F(BYTES, metric_record, points), {},
@@ -600,6 +614,14 @@ const struct op_definition op_definitions[_OP_MAX] = {
                            trial_fields,
                            { "INSERT OR REPLACE INTO trial(job, seq, time, kind, trial, step, metric, exit, verdict, given)"
                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)" } },
+        [OP_PUT_CHECKPOINT] = { sizeof(struct checkpoint_record),
+                                checkpoint_fields,
+                                { "INSERT OR REPLACE INTO checkpoint(id, owner, job, run, trial, step, saved, bytes, files,"
+                                  " path, host, metrics, metric, value, smaller, pinned, marked)"
+                                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)" } },
+        [OP_DELETE_CHECKPOINT] = { sizeof(struct checkpoint_record),
+                                   checkpoint_id_fields,
+                                   { "DELETE FROM checkpoint WHERE id = ?1" } },
         [OP_PUT_METRIC] = { sizeof(struct metric_record),
                             metric_fields,
                             { "INSERT OR REPLACE INTO metric(job, role, idx, local, points)"

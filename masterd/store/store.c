@@ -382,6 +382,14 @@ void store_put_trial(struct store *s, const struct trial_record *r) {
         put(s, OP_PUT_TRIAL, r);
 }
 
+void store_put_checkpoint(struct store *s, const struct checkpoint_record *r) {
+        put(s, OP_PUT_CHECKPOINT, r);
+}
+
+void store_delete_checkpoint(struct store *s, uint64_t id) {
+        put(s, OP_DELETE_CHECKPOINT, &(struct checkpoint_record){ .id = id });
+}
+
 void store_put_revoked(struct store *s, const struct revoked_record *r) {
         put(s, OP_PUT_REVOKED, r);
 }

@@ -426,6 +426,17 @@ struct trial_record {
         const char *given; /* what its searcher gave a trial that was created; else "" */
 };
 
+/* A checkpoint that a trainer has told of (masterd/checkpoint/registry.h). */
+struct checkpoint_record {
+        uint64_t id;
+        uint32_t owner, job, run, trial;
+        uint64_t step, saved_real, bytes;
+        uint32_t files;
+        const char *path, *host, *metrics, *metric;
+        uint64_t value; /* the bits of a double */
+        bool smaller, pinned, marked;
+};
+
 /* A job was given another configuration. */
 struct change_record {
         uint32_t job;
@@ -483,6 +494,7 @@ typedef int (*store_load_element_t)(void *userdata, const struct element_record 
 typedef int (*store_load_usage_t)(void *userdata, const struct usage_record *r);
 typedef int (*store_load_metric_t)(void *userdata, const struct metric_record *r);
 typedef int (*store_load_trial_t)(void *userdata, const struct trial_record *r);
+typedef int (*store_load_checkpoint_t)(void *userdata, const struct checkpoint_record *r);
 typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
 typedef int (*store_load_hold_t)(void *userdata, const struct hold_record *r);
 typedef int (*store_load_node_event_t)(void *userdata, const struct node_event_record *r);
@@ -549,6 +561,7 @@ int store_load_verdicts(struct store *s, store_load_verdict_t callback, void *us
 int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata);    /* of active jobs */
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata);
+int store_load_checkpoints(struct store *s, store_load_checkpoint_t callback, void *userdata);
 /* The oldest first. */
 int store_load_submit_keys(struct store *s, store_load_submit_key_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
@@ -592,10 +605,11 @@ void store_put_token(struct store *s, const struct token_record *r);        /* k
 void store_put_share(struct store *s, const struct share_record *r);        /* key: pool, user */
 void store_put_submit_key(struct store *s, const struct submit_key_record *r); /* key: user, key */
 void store_put_series(struct store *s, const struct series_record *r);         /* key: job, role */
-void store_put_metric(struct store *s, const struct metric_record *r);   /* key: job, role, index, local */
-void store_put_trial(struct store *s, const struct trial_record *r);     /* key: job, seq */
-void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */
-void store_put_secret(struct store *s, const struct secret_record *r);   /* key: job, name */
+void store_put_metric(struct store *s, const struct metric_record *r); /* key: job, role, index, local */
+void store_put_trial(struct store *s, const struct trial_record *r);   /* key: job, seq */
+void store_put_checkpoint(struct store *s, const struct checkpoint_record *r);   /* key: id */
+void store_put_revoked(struct store *s, const struct revoked_record *r);         /* key: serial */
+void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
 void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
 void store_put_data_source(struct store *s, const struct data_source_record *r); /* key: key, source */
 void store_put_data_block(struct store *s, const struct data_block_record *r);   /* key: job, block */
@@ -626,6 +640,7 @@ void store_delete_window(struct store *s, const struct window_record *r);
 void store_delete_gpu_off(struct store *s, const struct gpu_off_record *r);
 void store_delete_stuck(struct store *s, const struct stuck_record *r);
 void store_delete_token(struct store *s, const uint8_t id[static 8]);
+void store_delete_checkpoint(struct store *s, uint64_t id);
 
 /* Deletes up to 200 jobs, oldest first, that ended before older_than_real and are not among the keep_newest
  * newest, an array with its elements as one; their usage is added to that of deleted jobs. Where the store

@@ -17,7 +17,7 @@ int watch_new(struct manager *m) {
                 return -ENOMEM;
         m->watch->histories.max = TELEMETRY_HISTORY_MAX;
         m->watch->metrics.max = m->conf.metrics_max;
-        return 0;
+        return checkpoints_new(&m->watch->checkpoints);
 }
 
 void watch_free(struct manager *m) {
@@ -25,6 +25,7 @@ void watch_free(struct manager *m) {
                 return;
         healing_stop(m);
         training_stop(m);
+        checkpoints_free(m->watch->checkpoints);
         free(m->watch);
         m->watch = NULL;
 }

@@ -216,3 +216,94 @@ def test_a_directory_that_takes_nothing(tmp_path):
         os.chmod(tmp_path, stat.S_IRUSR | stat.S_IXUSR)
         with pytest.raises(OSError):
             checkpoints.Store(tmp_path / "new")
+
+
+class Master:
+    """What masterd keeps of checkpoints, in a file that outlives who asks."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def rows(self):
+        return json.loads(self.path.read_text())
+
+    def write(self, rows):
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps(rows))
+        os.replace(new, self.path)
+
+    def marked(self, after):
+        return [r for r in self.rows() if r["id"] > after][:2]
+
+    def ask(self, op, path):
+        assert op == "checkpointGone"
+        self.write([r for r in self.rows() if r["path"] != path])
+
+
+def laid_out(top):
+    """Five checkpoints, of which 1, 2 and 4 are marked."""
+    kept = checkpoints.Store(top, keep=5)
+    for step in range(1, 6):
+        save(kept, step)
+    master = Master(top.with_name(top.name + ".json"))
+    master.write([{"id": c.step, "path": str(c.path.parent), "step": c.step, "time": c.time, "host": "n1"} for c in reversed(kept.all()) if c.step in (1, 2, 4)])
+    return master
+
+
+def there(top):
+    return [c.step for c in checkpoints.Store(top).all(verify=True)]
+
+
+def test_collected(tmp_path, capfd):
+    master = laid_out(tmp_path / "c")
+    assert checkpoints.collect(master, "n2") == 0 and there(tmp_path / "c") == [5, 3] and master.rows() == []
+    assert capfd.readouterr().out == "3 checkpoints removed\n"
+
+
+def test_collector_killed_at_every_call(tmp_path):
+    """What is not marked is there, whole; and whoever begins again ends it."""
+    n = 0
+    while True:
+        n += 1
+        top = tmp_path / str(n)
+        master = laid_out(top)
+        over = crash_at(n, lambda: checkpoints.collect(master, "n1"))
+        assert set(there(top)) >= {5, 3} and {r["id"] for r in master.rows()} <= {1, 2, 4}
+        assert set(there(top)) & {1, 2, 4} <= {r["id"] for r in master.rows()}, "what masterd has forgotten is gone"
+        assert checkpoints.collect(master, "n1") == 0
+        assert there(top) == [5, 3] and master.rows() == [] and sorted(p.name for p in top.iterdir()) == [".lock", "step-000000000003", "step-000000000005"]
+        if over:
+            break
+    assert n > 15
+
+
+def test_what_is_none_of_those(tmp_path, capfd):
+    """Another one of that name, one without a manifest, a link, and one that is on another host, are left alone."""
+    top = tmp_path / "c"
+    master = laid_out(top)
+    rows = master.rows()
+    rows[0]["time"] += 1
+    (top / "step-000000000002" / "manifest-0.json").unlink()
+    shutil.move(top / "step-000000000004", tmp_path / "elsewhere")
+    (top / "step-000000000004").symlink_to(tmp_path / "elsewhere")
+    rows += [{"id": 9, "path": str(tmp_path / "step-000000000009"), "step": 9, "time": 1.0, "host": "n2"},
+             {"id": 10, "path": str(tmp_path), "step": 9, "time": 1.0, "host": "n1"}]
+    master.write(rows)
+    assert checkpoints.collect(master, "n1") == 4 and master.rows() == rows
+    said = capfd.readouterr()
+    assert said.out == "0 checkpoints removed\n" and said.err.count("is left alone") == 5
+    assert "another one than masterd was told of" in said.err and "there is none on n1; it was saved on n2" in said.err
+    assert (tmp_path / "elsewhere" / "manifest-0.json").exists() and (top / "step-000000000001").exists()
+
+
+def test_somebody_goes_on_from_it(tmp_path):
+    """Between the list and its turn: it stays."""
+    top = tmp_path / "c"
+    master = laid_out(top)
+    ask = master.ask
+
+    def taken(op, path):
+        ask(op, path)
+        master.write([r for r in master.rows() if r["id"] != 2])
+    master.ask = taken
+    assert checkpoints.collect(master, "n1") == 0 and there(top) == [5, 3, 2]

@@ -19,6 +19,10 @@ __primusctl_savepoints() {
         primusctl "${host[@]}" savepoint list --json 2>/dev/null | sed -n 's/^ *"name": "\([^"]*\)",$/\1/p'
 }
 
+__primusctl_checkpoints() {
+        primusctl "${host[@]}" checkpoints list --json 2>/dev/null | sed -n 's/^ *"checkpoint": \([0-9]*\),$/\1/p'
+}
+
 __primusctl_tasks() {
         primusctl "${host[@]}" data --json "$@" 2>/dev/null | sed -n 's/^ *"task": "\([^"]*\)",$/\1/p'
 }
@@ -176,6 +180,13 @@ _primusctl() {
                 0:*) __primusctl_reply 'show preview replay' ;;
                 1:show | 1:replay) __primusctl_reply "$(__primusctl_jobs -a)" ;;
                 1:preview) __primusctl_files ;;
+                esac
+                ;;
+        checkpoints)
+                case ${#args[@]}:${args[0]} in
+                0:*) __primusctl_reply 'list gc pin unpin forget' ;;
+                1:list | 1:gc) __primusctl_reply "$(__primusctl_jobs -a)" ;;
+                *:pin | *:unpin | *:forget) __primusctl_reply "$(__primusctl_checkpoints)" ;;
                 esac
                 ;;
         savepoint)

@@ -167,6 +167,13 @@ _primusctl() {
                 1:preview) _files ;;
                 esac
                 ;;
+        checkpoints)
+                case ${#args}:${args[1]} in
+                0:*) __primusctl_offer action list gc pin unpin forget ;;
+                1:list | 1:gc) __primusctl_offer job $(__primusctl_jobs -a) ;;
+                *:pin | *:unpin | *:forget) __primusctl_offer checkpoint $(__primusctl_checkpoints) ;;
+                esac
+                ;;
         savepoint)
                 case ${#args}:${args[1]} in
                 0:*) __primusctl_offer action create list show restore delete ;;

@@ -47,6 +47,7 @@ static const struct {
         { NULL, &savepoint_command },
         { "Searches and metrics", &search_command },
         { NULL, &metrics_command },
+        { NULL, &checkpoints_command },
         { "Queue and shares", &queue_command },
         { NULL, &pools_command },
         { NULL, &usage_command },

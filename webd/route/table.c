@@ -215,6 +215,25 @@ const struct route routes[] = {
         POST_JOB("sources/steer", "SteerSource", true,
                  TAKES(QUERY("source", "s"), OPTION("state", "s"), OPTION("weight", "u"))),
 
+        /* ---- checkpoints ---- */
+        { "GET",
+          "/v1/checkpoints",
+          { { ROUTE_MANAGER, NULL, "ListCheckpoints", TAKES(QUERY("job", "u", "0"), QUERY("after", "t", "0")),
+              ANSWERS({ "checkpoints", PART_LIST, &json_checkpoint }) } } },
+        { "POST",
+          "/v1/checkpoints/collect",
+          { { ROUTE_MANAGER, NULL, "CollectCheckpoints", true,
+              TAKES(QUERY("job", "u"), OPTION("best", "u"), OPTION("trialBest", "u"),
+                    OPTION("trialLatest", "u"), OPTION("dryRun", "b")),
+              ANSWERS({ "marked" }) } } },
+        { "POST",
+          "/v1/checkpoints/pin",
+          { { ROUTE_MANAGER, NULL, "PinCheckpoint",
+              TAKES(QUERY("checkpoint", "t"), QUERY("pinned", "b", "true")) } } },
+        { "DELETE",
+          "/v1/checkpoint",
+          { { ROUTE_MANAGER, NULL, "ForgetCheckpoint", TAKES({ "checkpoint", "t", .from = FROM_QUERY }) } } },
+
         /* ---- savepoints ---- */
         { "GET",
           "/v1/savepoints",

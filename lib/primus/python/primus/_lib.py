@@ -62,6 +62,7 @@ FUNCTIONS = {
     "primus_trial_error": (c_char_p, [c_void_p]),
     "primus_trial_close": (None, [c_void_p]),
     "primus_searcher_open": (c_int, [POINTER(c_void_p)]),
+    "primus_questions_open": (c_int, [POINTER(c_void_p)]),
     "primus_searcher_ask": (c_int, [c_void_p, c_char_p, POINTER(c_char_p)]),
     "primus_searcher_error": (c_char_p, [c_void_p]),
     "primus_searcher_close": (None, [c_void_p]),

@@ -24,7 +24,15 @@ latest one. Of several ranks each saves its part, of the same step, into the sam
 number are RANK and WORLD_SIZE, which Primus and torchrun set.
 
     DIRECTORY/step-000000001000/rank-0/...   what was written
-                                manifest-0.json   step, time, metrics, metadata, size and SHA-256 of each file, where the data stood"""
+                                manifest-0.json   step, time, metrics, metadata, size and SHA-256 of each file, where the data stood
+
+In an executor of Primus, rank 0 tells masterd of each, by a thread that nobody waits for: 'primusctl checkpoints' lists them, pins
+them, and has those removed that a policy does not keep, by
+
+    python3 -m primus.checkpoints collect
+
+in an executor of their owner's, who it runs as. A checkpoint that latest() returns is told of again, so that it belongs to the job that
+goes on from it."""
 import base64
 import collections
 import contextlib
@@ -36,6 +44,8 @@ import pathlib
 import shutil
 import sys
 import time
+
+from . import _registry
 
 VERSION = 1
 MANIFEST_MAX = 64 << 20  # bytes; a checkpoint's data is at most 4 MiB
@@ -116,6 +126,20 @@ def _manifest(path):
     return m
 
 
+def _sizes(path):
+    """Of all ranks' files."""
+    world = _manifest(path / "manifest-0.json")["world"]
+    return [f["size"] for rank in range(world) for f in _manifest(path / f"manifest-{rank}.json")["files"].values()]
+
+
+def _remove(path):
+    """By a name under which it is none any more, so that what is left of it after a crash is not taken for one."""
+    gone = path.with_name(f".gone-{path.name}-{os.getpid()}")
+    os.rename(path, gone)
+    _flush(path.parent)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
 class Store:
     """The checkpoints below a directory, which is made where it is missing.
 
@@ -135,6 +159,7 @@ class Store:
         if not 0 <= self.rank < self.world:
             raise ValueError(f"rank {self.rank} of {self.world}")
         self._waits = None  # (step, feed, data): saved, and the others have not yet
+        self._told = None  # the path that masterd was told of last
         self.directory.mkdir(parents=True, exist_ok=True)
         with self._alone():
             for part in self.directory.glob(".step-*"):  # what this rank has begun and not ended, before it was started again
@@ -186,7 +211,10 @@ class Store:
     def latest(self, verify=False):
         """The latest Checkpoint that is whole, or None. One of which files are missing or shorter is passed over, with a warning on
         standard error; verify=True: also one whose files are not what was written (all is read for that)."""
-        return next(iter(self._whole(verify)), None)
+        found = next(iter(self._whole(verify)), None)
+        if found:
+            self._tell(self.directory / f"step-{found.step:012}")
+        return found
 
     def best(self, verify=False):
         """The best one by the store's metric, of those that are there and whole; or None."""
@@ -284,6 +312,7 @@ class Store:
         if feed is not None:
             feed.commit(data)
         self._waits = None
+        self._tell(whole)
         if self.rank == 0:
             self._collect()
         return True
@@ -295,12 +324,17 @@ class Store:
             if later > step:
                 self._remove(path)
 
-    def _remove(self, path):
-        """By a name under which it is none any more, so that what is left of it after a crash is not taken for one."""
-        gone = path.with_name(f".gone-{path.name}-{os.getpid()}")
-        os.rename(path, gone)
-        _flush(self.directory)
-        shutil.rmtree(gone, ignore_errors=True)
+    def _tell(self, path):
+        if self.rank != 0 or self._told == path:
+            return
+        self._told = path
+        with contextlib.suppress(Broken, OSError):  # it is gone again
+            _registry.saved(path, _manifest(path / "manifest-0.json"), _sizes(path), self.metric, self.smaller)
+
+    @staticmethod
+    def _remove(path):
+        _remove(path)
+        _registry.gone(path)
 
     def _collect(self):
         """What neither keep nor keep_best keeps goes. Where it cannot be said how good one is, it stays only as one of the latest."""
@@ -313,3 +347,58 @@ class Store:
         for c in whole:
             if c.step not in kept:
                 self._remove(self.directory / f"step-{c.step:012}")
+
+
+# ---- what a policy does not keep ----
+
+def _collect_one(row, host):
+    """A sentence why it is not removed, or None: it is gone."""
+    path = pathlib.Path(row["path"])
+    if not os.path.lexists(path):
+        if row["host"] != host:
+            return f"there is none on {host}; it was saved on {row['host']}"
+        for left in path.parent.glob(f".gone-{path.name}-*"):  # of a collection that was killed over it
+            shutil.rmtree(left, ignore_errors=True)
+        return None
+    if path.is_symlink() or path.name != f"step-{row['step']:012}":
+        return "it is no checkpoint of primus.checkpoints"
+    try:
+        manifest = _manifest(path / "manifest-0.json")
+    except Broken as e:
+        return f"it is no checkpoint of primus.checkpoints: {e}"
+    if manifest["step"] != row["step"] or abs(manifest["time"] - row["time"]) > 1e-3:
+        return "it is another one than masterd was told of"
+    try:
+        _remove(path)
+    except OSError as e:
+        return str(e)
+    return None
+
+
+def collect(registry=None, host=None):
+    """Removes the checkpoints of this user's that are marked and are on this host, and tells masterd; the number of those that
+    stay marked though they are here. Whatever moment it is killed at, the next one goes on from there: what is marked stays so until
+    it is gone. A directory that is not the very checkpoint that masterd was told of is left alone, with a line."""
+    registry = registry or _registry.Registry()
+    host = host or os.environ.get("PRIMUS_NODE", "")
+    removed = left = after = 0
+    while rows := registry.marked(after):
+        for row in rows:
+            after = row["id"]
+            if not any(again["id"] == row["id"] for again in registry.marked(row["id"] - 1)[:1]):
+                continue  # somebody goes on from it since
+            why = _collect_one(row, host)
+            if why is None:
+                registry.ask(op="checkpointGone", path=row["path"])
+                removed += 1
+            else:
+                left += row["host"] == host
+                print(f"primus.checkpoints: {row['path']} is left alone: {why}", file=sys.stderr, flush=True)
+    print(f"{removed} checkpoints removed", flush=True)
+    return left
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["collect"]:
+        sys.exit("usage: python3 -m primus.checkpoints collect")
+    sys.exit(1 if collect() else 0)

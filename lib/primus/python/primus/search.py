@@ -36,6 +36,9 @@ class Connection:
 
     def __init__(self):
         self._lib, self._handle = _lib.load(), ctypes.c_void_p()
+        self._open()
+
+    def _open(self):
         r = self._lib.primus_searcher_open(ctypes.byref(self._handle))
         if r < 0:
             raise OSError(-r, "this is no searcher of a search: there is no PRIMUS_SEARCHER")

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints that masterd knows of: told of by trainers, kept by policy and pins, removed by jobs of their owner's."""
+import json
+import re
+import time
+
+import pytest
+from sandbox import AGENTD, MASTERD
+
+# Each trial saves five, the loss of which falls; Store keeps them all.
+TRAINER = """
+import os, time
+from primus import checkpoints, trial
+kept = checkpoints.Store(f"{os.environ['WHERE']}/t{trial.number or 0}", keep=100, metric="loss")
+latest = kept.latest()
+for step in range(latest.step + 1 if latest else 1, 6):
+    loss = (trial.params or {"x": 1})["x"] / step if step != 4 else 100 + step
+    with kept.save(step, loss=loss, note=step) as path:
+        (path / "model").write_bytes(b"m" * 1000)
+    if trial.number is not None:
+        trial.report_validation(step, loss=loss)
+time.sleep(float(os.environ.get("STAY", "0")))
+"""
+BASE = {"roleName": "worker", "vcores": 0.1, "memoryMb": 64, "argv": ["python3", "-c", TRAINER]}
+
+
+def role(**more):
+    return [{**BASE, **more}]
+
+
+@pytest.fixture
+def where(shared_dir, request):
+    """A directory of the build machine's that anybody may write to, and what the hosts call it."""
+    name = re.sub(r"\W", "-", request.node.name)
+    path = shared_dir / name
+    path.mkdir()
+    path.chmod(0o777)
+    return path, f"/shared/{name}"
+
+
+def listed(cluster, job=None, user="ml"):
+    return cluster.primusctl_json("checkpoints", "list", *([str(job)] if job else []), user=user)
+
+
+def told(cluster, job, n, user="ml"):
+    return cluster.wait_for(lambda: len(rows := listed(cluster, job, user)) == n and rows, 20, f"{n} checkpoints")
+
+
+def steps(path):
+    return sorted(f"{p.parent.name}/{int(p.name[5:])}" for p in path.glob("t*/step-*"))
+
+
+def collected(cluster, job, *options, user="ml"):
+    """gc, and the end of its jobs."""
+    text = cluster.primusctl("checkpoints", "gc", str(job), *options, user=user)
+    jobs = re.findall(r"^Job (\d+) removes", text, re.M)
+    for number in jobs:
+        assert cluster.wait_job(number, user=user) == 0, cluster.primusctl("logs", number, user=user)
+    return text, jobs
+
+
+def search(where, **more):
+    return {"name": "s", "env": {"WHERE": where}, "search": {"method": "grid", "metric": "loss", "space": {"x": {"type": "categorical", "vals": [1, 2]}}}, "role": role(), **more}
+
+
+def test_a_search(cluster, where):
+    """The whole way: told of, listed, pinned, collected; over kills of the master; nobody else's business."""
+    path, inside = where
+    job = cluster.submit(search(inside))
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    rows = told(cluster, job, 10)
+    assert [(r["trial"], r["step"]) for r in sorted(rows, key=lambda r: (r["trial"], r["step"]))] == [(t, s) for t in (0, 1) for s in range(1, 6)]
+    first = rows[0]
+    assert first["metric"] == "loss" and first["smaller"] and first["bytes"] == 1000 and first["files"] == 1 and first["value"] == first["metrics"]["loss"]
+    assert first["path"].startswith(inside) and first["job"] == job and not first["pinned"] and not first["marked"]
+    cluster.kill9("n1", MASTERD)
+    cluster.wait_nodes()
+    assert listed(cluster, job) == rows
+    assert listed(cluster, first["run"]) == [r for r in rows if r["run"] == first["run"]], "of an element"
+
+    # Nobody else's.
+    assert listed(cluster, user="eve") == [] and {r["checkpoint"] for r in rows} <= {r["checkpoint"] for r in listed(cluster, user="root")}
+    assert cluster.primusctl_json("checkpoints", "gc", str(job), "--dry-run", "--trial-best=0", "--trial-latest=0", user="eve") == []
+    for verb in ("pin", "forget"):
+        assert cluster.run("n1", "primusctl", "checkpoints", verb, str(first["checkpoint"]), user="eve").returncode != 0
+
+    pinned = next(r for r in rows if (r["trial"], r["step"]) == (0, 2))
+    cluster.primusctl("checkpoints", "pin", str(pinned["checkpoint"]))
+    dry = cluster.primusctl_json("checkpoints", "gc", str(job), "--dry-run")
+    assert {(r["trial"], r["step"]) for r in dry} == {(0, 1), (0, 3), (0, 4), (1, 1), (1, 2), (1, 3), (1, 4)} and not any(r["marked"] for r in dry)
+    assert len(steps(path)) == 10 and listed(cluster, job)[1]["pinned"] == (rows[1] == pinned)
+    text, jobs = collected(cluster, job)
+    assert "to be removed" in text and 1 <= len(jobs) <= 2
+    assert steps(path) == ["t0/2", "t0/5", "t1/5"] and not list(path.glob("t*/.gone*"))
+    assert [(r["trial"], r["step"]) for r in listed(cluster, job)] == [(0, 2), (0, 5), (1, 5)] or len(listed(cluster, job)) == 3
+    nothing = cluster.run("n1", "primusctl", "checkpoints", "gc", str(job), user="ml")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "Nothing is to be removed\n")
+    cluster.primusctl("checkpoints", "unpin", str(pinned["checkpoint"]))
+    assert [r["step"] for r in cluster.primusctl_json("checkpoints", "gc", str(job), "--dry-run")] == [2]
+    # Of all trials one, and no number is given twice.
+    collected(cluster, job, "--best=1", "--trial-best=0", "--trial-latest=0")
+    assert steps(path) == ["t0/5"]
+    cluster.primusctl("checkpoints", "forget", str(listed(cluster, job)[0]["checkpoint"]))
+    assert listed(cluster, job) == [] and steps(path) == ["t0/5"]
+
+
+def test_what_runs(cluster, where):
+    """A job that runs keeps all; one that goes on from another's takes it over."""
+    path, inside = where
+    config = {"name": "r", "env": {"WHERE": inside, "STAY": "300"}, "role": role()}
+    job = cluster.submit(config)
+    rows = told(cluster, job, 5)
+    assert "trial" not in rows[0] and rows[0]["run"] == job
+    assert cluster.primusctl_json("checkpoints", "gc", str(job), "--dry-run", "--trial-best=0", "--trial-latest=0") == []
+    cluster.kill(job)
+    other = cluster.submit({**config, "env": {"WHERE": inside}})
+    cluster.wait_state(other, "SUCCEEDED", timeout=40)
+    taken = told(cluster, other, 1)[0]
+    assert taken["step"] == 5 and taken["checkpoint"] in {r["checkpoint"] for r in rows}
+    collected(cluster, job, "--trial-best=0", "--trial-latest=0")
+    assert steps(path) == ["t0/5"] and [r["step"] for r in listed(cluster, other)] == [5]
+    collected(cluster, other, "--trial-best=0", "--trial-latest=0")
+    assert steps(path) == [] and listed(cluster, other) == []
+
+
+LIES = """
+import json, os, sys
+from primus import _registry
+r = _registry.Registry()
+def say(path, step=1, **more):
+    try:
+        print("told", r.ask(op="checkpoint", path=path, step=step, time=1.0, files=1, bytes=1, metrics={}, metric="", smaller=True, **more))
+    except Exception as e:
+        print("refused:", e)
+home = os.environ["WHERE"]
+say(home)
+say(home + "/t0/step-000000000001")
+say(home + "/link/step-000000000001")
+say("/etc")
+say("/etc/../etc/passwd")
+say("/x" * 600)
+say("/a\\nb")
+say("/ok", owner=0)
+print("gone", r.ask(op="checkpointGone", path=os.environ["THEIRS"]))
+print("marked", r.marked(0))
+"""
+
+
+def test_lies(cluster, where):
+    """What somebody tells of that is no checkpoint is left alone; what is told of another user's changes nothing of it."""
+    path, inside = where
+    mine = cluster.submit({"name": "m", "env": {"WHERE": inside}, "role": role()})
+    cluster.wait_state(mine, "SUCCEEDED", timeout=40)
+    rows = told(cluster, mine, 5)
+    theirs = path / "eve"
+    (theirs / "t0/step-000000000001/precious").mkdir(parents=True)
+    (theirs / "link").symlink_to("/etc")
+    for p in (theirs, theirs / "t0", theirs / "t0/step-000000000001"):
+        p.chmod(0o777)
+    job = cluster.submit({"name": "e", "env": {"WHERE": f"{inside}/eve", "THEIRS": rows[0]["path"]}, "role": role(argv=["python3", "-c", LIES])}, user="eve")
+    cluster.wait_state(job, "SUCCEEDED", timeout=40)
+    said = cluster.primusctl("logs", str(job), user="eve")
+    assert said.count("told {") == 4 and said.count("refused: path must be") == 3 and "has no \"owner\"" in said and "marked []" in said, said
+    assert listed(cluster, mine) == rows
+    text = cluster.primusctl("checkpoints", "gc", str(job), "--trial-best=0", "--trial-latest=0", user="eve")
+    number = re.search(r"^Job (\d+) removes", text, re.M)[1]
+    assert cluster.wait_job(number, user="eve") == 1
+    said = cluster.primusctl("logs", number, user="eve")
+    assert said.count("is left alone") == 3 and "1 checkpoints removed" in said, said  # that behind the link is gone: it never was
+    assert (theirs / "t0/step-000000000001/precious").is_dir() and (theirs / "link").is_symlink()
+    ids = [str(r["checkpoint"]) for r in listed(cluster, job, user="eve")]
+    busy = cluster.run("n1", "primusctl", "checkpoints", "pin", ids[0], user="eve")
+    assert busy.returncode != 0 and "is to be removed" in busy.stderr
+    cluster.primusctl("checkpoints", "forget", *ids, user="eve")
+    assert listed(cluster, job, user="eve") == [] and len(steps(path)) == 5
+
+
+def test_killed_over_it(cluster, where):
+    """Masters, agents and the collector are killed while it removes: what the policy keeps is there, and in the end nothing else."""
+    path, inside = where
+    job = cluster.submit(search(inside, search={"method": "grid", "metric": "loss", "space": {"x": {"type": "categorical", "vals": list(range(1, 9))}}}))
+    cluster.wait_state(job, "SUCCEEDED", timeout=90)
+    rows = told(cluster, job, 40)
+    keeps = sorted(f"t{t}/5" for t in range(8))
+    for turn in range(3):
+        cluster.run("n1", "primusctl", "checkpoints", "gc", str(job), user="ml")
+        if turn != 1:
+            cluster.kill9_now("n1", MASTERD)
+        for node in ("n1", "n2", "n3") if turn != 0 else ():
+            cluster.kill9_now(node, AGENTD)
+        cluster.wait_nodes()
+        for line in cluster.primusctl_json("list"):
+            if line["name"] == "checkpoints-gc":
+                cluster.run("n1", "primusctl", "kill", str(line["job"]), user="ml")
+        assert set(keeps) <= set(steps(path))
+    time.sleep(1)
+    collected(cluster, job)
+    assert steps(path) == keeps and not list(path.glob("t*/.gone*"))
+    assert sorted(f"t{r['trial']}/{r['step']}" for r in listed(cluster, job)) == keeps
+    assert {r["checkpoint"] for r in listed(cluster, job)} <= {r["checkpoint"] for r in rows}
+
+
+def test_no_job_waits_for_masterd(cluster, where):
+    """While masterd is away, saving goes on; it hears of all when it is back."""
+    path, inside = where
+    job = cluster.submit({"name": "w", "env": {"WHERE": inside, "STAY": "60"}, "role": role(env={"STEP": "x"}, argv=["python3", "-c", TRAINER.replace("kept = ", "time.sleep(3)\nkept = ")])})
+    cluster.wait_state(job, "RUNNING")
+    cluster.exec("n1", "systemctl", "stop", MASTERD)
+    try:
+        deadline = time.monotonic() + 20
+        while len(steps(path)) < 5 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert len(steps(path)) == 5
+    finally:
+        cluster.exec("n1", "systemctl", "start", MASTERD)
+        cluster.wait_nodes()
+    told(cluster, job, 5)
+    cluster.kill(job)
+    cluster.primusctl("checkpoints", "forget", *(str(r["checkpoint"]) for r in listed(cluster, job)))
+    assert json.loads(cluster.primusctl("checkpoints", "list", str(job), "--json")) == []
