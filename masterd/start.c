@@ -54,6 +54,7 @@
 #include "masterd/relay/sessions.h"
 #include "masterd/watch/checkpoints.h"
 #include "masterd/watch/healing.h"
+#include "masterd/watch/models.h"
 #include "masterd/watch/telemetry.h"
 #include "masterd/watch/training.h"
 #include "masterd/watch/watch.h"
@@ -106,6 +107,7 @@ static void watch_executor_over(struct manager *m, struct executor *e) {
 static int watch_jobs_loaded(struct manager *m) {
         TRY(training_load(m));
         TRY(checkpoints_load(m));
+        TRY(models_load(m));
         return healing_load(m);
 }
 

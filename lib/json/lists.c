@@ -105,6 +105,24 @@ static const struct json_member checkpoint[] = {
 };
 const struct json_shape json_checkpoint = { "checkpoints list", "a{sv}", checkpoint, ELEMENTSOF(checkpoint) };
 
+static const struct json_member model[] = {
+        { "name", "s" },
+        { "version", "u" },
+        { "owner", "u" },
+        { "checkpoint", "t" },
+        { "path", "s" },
+        { "host", "s" },
+        { "step", "t" },
+        { "metric", "s", .absent = JSON_OR_NONE },
+        { "value", "d", .absent = JSON_OR_NONE },
+        { "registered", "t" },
+        { "note", "s" },
+        { "labels", "s" },
+        { "archived", "b" },
+        { "gone", "b" },
+};
+const struct json_shape json_model = { "model list", "a{sv}", model, ELEMENTSOF(model) };
+
 /* ---- savepoints ---- */
 
 static const struct json_member savepoint[] = {

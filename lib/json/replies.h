@@ -42,5 +42,6 @@ extern const struct json_shape json_trial_row;                  /* ListTrials, a
 extern const struct json_shape json_metric, json_metric_series; /* ListMetrics, ReadMetrics */
 extern const struct json_shape json_task;                       /* ListTasks, a row */
 extern const struct json_shape json_checkpoint;                 /* ListCheckpoints, a row */
+extern const struct json_shape json_model;                      /* ListModels, a row */
 extern const struct json_shape json_savepoint;                  /* ListSavepoints, a row */
 extern const struct json_shape json_usage;                      /* Usage, a row */

@@ -77,6 +77,9 @@ int api_on_list_checkpoints(sd_bus_message *call, void *userdata, sd_bus_error *
 int api_on_collect_checkpoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_pin_checkpoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_forget_checkpoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_list_models(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_register_model(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_edit_model(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_delete_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -161,6 +161,10 @@ static int forget_checkpoint(sd_bus_message *call, uint32_t uid, void *userdata,
 
         if (!x)
                 return r;
+        if (x->held > 0)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Checkpoint %" PRIu64 " is a model; 'primusctl model list' shows which", x->id);
         checkpoint_forget(m, x);
         return manager_answer_later(m, call, "");
 }

@@ -40,6 +40,9 @@ const struct audit_rule audit_rules[] = {
         { "Manager", "CollectCheckpoints", AUDIT_CHANGES, "job options" },
         { "Manager", "PinCheckpoint", AUDIT_CHANGES, "checkpoint pinned" },
         { "Manager", "ForgetCheckpoint", AUDIT_CHANGES, "checkpoint" },
+        { "Manager", "ListModels", AUDIT_READS, NULL },
+        { "Manager", "RegisterModel", AUDIT_CHANGES, "name checkpoint options" },
+        { "Manager", "EditModel", AUDIT_CHANGES, "name version options" },
 
         { "Job", "GetStatus", AUDIT_READS, NULL },
         { "Job", "GetConfig", AUDIT_READS, NULL },

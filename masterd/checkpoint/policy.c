@@ -48,7 +48,7 @@ void checkpoint_policy_choose(const struct checkpoint_policy *p, struct checkpoi
         };
 
         for (size_t i = 0; i < n; i++)
-                list[i].stays = list[i].checkpoint->pinned;
+                list[i].stays = list[i].checkpoint->pinned || list[i].checkpoint->held > 0;
         for (size_t k = 0; k < sizeof(rules) / sizeof(*rules); k++) {
                 uint32_t rank = 0;
 

@@ -19,5 +19,5 @@ struct checkpoint_choice {
 };
 
 /* Of the checkpoints of one job, which come in any order and leave in another; stays is set, of those that
- * are pinned as well. Of equal values the earlier step is the better one. */
+ * are pinned, or held by a model, as well. Of equal values the earlier step is the better one. */
 void checkpoint_policy_choose(const struct checkpoint_policy *p, struct checkpoint_choice *list, size_t n);

@@ -35,6 +35,7 @@ struct checkpoint {
         struct checkpoint_facts facts; /* the texts are its own */
         char *texts;
         bool pinned;                /* stays, whatever a policy says */
+        uint32_t held;              /* by so many versions of models: so it does then */
         bool marked;                /* is to be removed: whoever removes it says so when it is gone */
         UT_hash_handle hh, user_hh; /* by id; by path, of its owner; both in the order of the ids */
 };

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/bits.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -29,20 +30,6 @@
 #define RESULTS_PER_TRIAL 1000u
 #define RESULTS_MAX 200000u
 
-static uint64_t bits_of(double d) {
-        uint64_t bits;
-
-        memcpy(&bits, &d, sizeof(bits));
-        return bits;
-}
-
-static double double_of(uint64_t bits) {
-        double d;
-
-        memcpy(&d, &bits, sizeof(d));
-        return d;
-}
-
 /* Follows the event, and records it where it changed something. Returns as trials_follow(). */
 static int let_happen(struct manager *m, struct job *j, struct trial_event *e, struct search_reason *why) {
         struct trials *t = j->array->trials;
@@ -60,7 +47,7 @@ static int let_happen(struct manager *m, struct job *j, struct trial_event *e, s
                                           .kind = (uint8_t)e->kind,
                                           .trial = e->trial,
                                           .step = e->time,
-                                          .metric = bits_of(e->metric),
+                                          .metric = double_bits(e->metric),
                                           .exit = (uint8_t)e->exit,
                                           .verdict = (uint8_t)r,
                                           .given = e->given ?: "",
@@ -76,7 +63,7 @@ static int tell_again(struct trials *t, const struct trial_record *r) {
                 .kind = r->kind < _TRIAL_EVENT_MAX ? (enum trial_event_kind)r->kind : _TRIAL_EVENT_MAX,
                 .trial = r->trial,
                 .time = r->step,
-                .metric = double_of(r->metric),
+                .metric = bits_double(r->metric),
                 .exit = r->exit < _SEARCH_EXIT_MAX ? (enum search_exit)r->exit : _SEARCH_EXIT_MAX,
                 .given = r->given,
         };

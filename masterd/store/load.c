@@ -30,6 +30,7 @@ struct load {
                 store_load_share_t share;
                 store_load_submit_key_t submit_key;
                 store_load_checkpoint_t checkpoint;
+                store_load_model_t model;
                 store_load_secret_t secret;
                 store_load_data_file_t data_file;
                 store_load_data_source_t data_source;
@@ -109,6 +110,7 @@ DEFINE_ROW(revoked)
 DEFINE_ROW(share)
 DEFINE_ROW(submit_key)
 DEFINE_ROW(checkpoint)
+DEFINE_ROW(model)
 DEFINE_ROW(secret)
 DEFINE_ROW(data_file)
 DEFINE_ROW(data_source)
@@ -348,6 +350,14 @@ int store_load_checkpoints(struct store *s, store_load_checkpoint_t callback, vo
                 "SELECT id, owner, job, run, trial, step, saved, bytes, files, path, host, metrics, metric, value,"
                 " smaller, pinned, marked FROM checkpoint ORDER BY id",
                 &(struct load){ row_checkpoint, { .checkpoint = callback }, userdata });
+}
+
+int store_load_models(struct store *s, store_load_model_t callback, void *userdata) {
+        return load(
+                s,
+                "SELECT owner, name, version, checkpoint, path, host, metric, value, step, registered, note, labels,"
+                " archived FROM model ORDER BY registered, owner, name, version",
+                &(struct load){ row_model, { .model = callback }, userdata });
 }
 
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata) {

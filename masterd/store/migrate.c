@@ -224,11 +224,15 @@ const char *const store_steps[] = {
         /* 13: what a searcher gave a trial. */
         "ALTER TABLE trial ADD COLUMN given TEXT NOT NULL DEFAULT '';",
 
-        /* 14: the checkpoints that trainers have told of. */
+        /* 14: the checkpoints that trainers have told of, and models. */
         "CREATE TABLE checkpoint(id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, job INTEGER NOT NULL, run INTEGER NOT NULL,"
         " trial INTEGER NOT NULL, step INTEGER NOT NULL, saved INTEGER NOT NULL, bytes INTEGER NOT NULL,"
         " files INTEGER NOT NULL, path TEXT NOT NULL, host TEXT NOT NULL, metrics TEXT NOT NULL, metric TEXT NOT NULL,"
-        " value INTEGER NOT NULL, smaller INTEGER NOT NULL, pinned INTEGER NOT NULL, marked INTEGER NOT NULL) STRICT;",
+        " value INTEGER NOT NULL, smaller INTEGER NOT NULL, pinned INTEGER NOT NULL, marked INTEGER NOT NULL) STRICT;"
+        "CREATE TABLE model(owner INTEGER NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, checkpoint INTEGER NOT NULL,"
+        " path TEXT NOT NULL, host TEXT NOT NULL, metric TEXT NOT NULL, value INTEGER NOT NULL, step INTEGER NOT NULL,"
+        " registered INTEGER NOT NULL, note TEXT NOT NULL, labels TEXT NOT NULL, archived INTEGER NOT NULL,"
+        " PRIMARY KEY(owner, name, version)) STRICT, WITHOUT ROWID;",
         NULL,
 };
 

@@ -339,6 +339,15 @@ const struct field checkpoint_fields[] = {
         F(BOOL, checkpoint_record, smaller),   F(BOOL, checkpoint_record, pinned),
         F(BOOL, checkpoint_record, marked),    {},
 };
+const struct field model_fields[] = {
+        F(U32, model_record, owner),     F(TEXT, model_record, name),
+        F(U32, model_record, version),   F(U64, model_record, checkpoint),
+        F(TEXT, model_record, path),     F(TEXT, model_record, host),
+        F(TEXT, model_record, metric),   F(U64, model_record, value),
+        F(U64, model_record, step),      F(U64, model_record, registered_real),
+        F(TEXT, model_record, note),     F(TEXT, model_record, labels),
+        F(BOOL, model_record, archived), {},
+};
 /* Of a record of which the key alone counts. */
 static const struct field checkpoint_id_fields[] = { F(U64, checkpoint_record, id), {} };
 
@@ -622,6 +631,11 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_DELETE_CHECKPOINT] = { sizeof(struct checkpoint_record),
                                    checkpoint_id_fields,
                                    { "DELETE FROM checkpoint WHERE id = ?1" } },
+        [OP_PUT_MODEL] = { sizeof(struct model_record),
+                           model_fields,
+                           { "INSERT OR REPLACE INTO model(owner, name, version, checkpoint, path, host, metric, value, step,"
+                             " registered, note, labels, archived)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)" } },
         [OP_PUT_METRIC] = { sizeof(struct metric_record),
                             metric_fields,
                             { "INSERT OR REPLACE INTO metric(job, role, idx, local, points)"

@@ -390,6 +390,10 @@ void store_delete_checkpoint(struct store *s, uint64_t id) {
         put(s, OP_DELETE_CHECKPOINT, &(struct checkpoint_record){ .id = id });
 }
 
+void store_put_model(struct store *s, const struct model_record *r) {
+        put(s, OP_PUT_MODEL, r);
+}
+
 void store_put_revoked(struct store *s, const struct revoked_record *r) {
         put(s, OP_PUT_REVOKED, r);
 }

@@ -437,6 +437,19 @@ struct checkpoint_record {
         bool smaller, pinned, marked;
 };
 
+/* A version of a model (masterd/checkpoint/models.h). */
+struct model_record {
+        uint32_t owner;
+        const char *name;
+        uint32_t version;
+        uint64_t checkpoint;
+        const char *path, *host, *metric;
+        uint64_t value; /* the bits of a double */
+        uint64_t step, registered_real;
+        const char *note, *labels;
+        bool archived;
+};
+
 /* A job was given another configuration. */
 struct change_record {
         uint32_t job;
@@ -495,6 +508,7 @@ typedef int (*store_load_usage_t)(void *userdata, const struct usage_record *r);
 typedef int (*store_load_metric_t)(void *userdata, const struct metric_record *r);
 typedef int (*store_load_trial_t)(void *userdata, const struct trial_record *r);
 typedef int (*store_load_checkpoint_t)(void *userdata, const struct checkpoint_record *r);
+typedef int (*store_load_model_t)(void *userdata, const struct model_record *r);
 typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
 typedef int (*store_load_hold_t)(void *userdata, const struct hold_record *r);
 typedef int (*store_load_node_event_t)(void *userdata, const struct node_event_record *r);
@@ -562,6 +576,7 @@ int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userd
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata);
 int store_load_checkpoints(struct store *s, store_load_checkpoint_t callback, void *userdata);
+int store_load_models(struct store *s, store_load_model_t callback, void *userdata);
 /* The oldest first. */
 int store_load_submit_keys(struct store *s, store_load_submit_key_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
@@ -607,10 +622,11 @@ void store_put_submit_key(struct store *s, const struct submit_key_record *r); /
 void store_put_series(struct store *s, const struct series_record *r);         /* key: job, role */
 void store_put_metric(struct store *s, const struct metric_record *r); /* key: job, role, index, local */
 void store_put_trial(struct store *s, const struct trial_record *r);   /* key: job, seq */
-void store_put_checkpoint(struct store *s, const struct checkpoint_record *r);   /* key: id */
-void store_put_revoked(struct store *s, const struct revoked_record *r);         /* key: serial */
-void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
-void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
+void store_put_checkpoint(struct store *s, const struct checkpoint_record *r); /* key: id */
+void store_put_model(struct store *s, const struct model_record *r);           /* key: owner, name, version */
+void store_put_revoked(struct store *s, const struct revoked_record *r);       /* key: serial */
+void store_put_secret(struct store *s, const struct secret_record *r);         /* key: job, name */
+void store_put_data_file(struct store *s, const struct data_file_record *r);   /* key: key, source, file */
 void store_put_data_source(struct store *s, const struct data_source_record *r); /* key: key, source */
 void store_put_data_block(struct store *s, const struct data_block_record *r);   /* key: job, block */
 void store_put_data_task(struct store *s, const struct data_task_record *r);     /* key: job, task */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/bits.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
 #include "lib/base/try.h"
@@ -22,20 +23,6 @@
 #define KEY "checkpoints"
 
 /* ---- the store ---- */
-
-static uint64_t bits_of(double d) {
-        uint64_t bits;
-
-        memcpy(&bits, &d, sizeof(bits));
-        return bits;
-}
-
-static double double_of(uint64_t bits) {
-        double d;
-
-        memcpy(&d, &bits, sizeof(d));
-        return d;
-}
 
 static void put_record(struct manager *m, const struct checkpoint *x) {
         const struct checkpoint_facts *f = &x->facts;
@@ -54,7 +41,7 @@ static void put_record(struct manager *m, const struct checkpoint *x) {
                                                .host = f->host,
                                                .metrics = f->metrics,
                                                .metric = f->metric,
-                                               .value = bits_of(f->value),
+                                               .value = double_bits(f->value),
                                                .smaller = f->smaller,
                                                .pinned = x->pinned,
                                                .marked = x->marked,
@@ -71,7 +58,7 @@ static int load_record(void *userdata, const struct checkpoint_record *r) {
                 .metric = r->metric,
                 .owner = r->owner,
                 .job = r->job,
-                .value = double_of(r->value),
+                .value = bits_double(r->value),
                 .smaller = r->smaller,
                 .run = r->run,
                 .trial = r->trial,

@@ -6,6 +6,7 @@
 #include <systemd/sd-event.h>
 
 #include "lib/base/burst.h"
+#include "masterd/checkpoint/models.h"
 #include "masterd/checkpoint/registry.h"
 #include "masterd/job/series.h"
 #include "masterd/metric/metrics.h"
@@ -23,6 +24,7 @@ struct watch {
         uint32_t metrics_unsaid;    /* nodes that wait to hear what is on disk */
         sd_event_source *metrics_timer;
         struct checkpoints *checkpoints; /* checkpoints.c */
-        sd_event_source *health_timer; /* healing.c: when executors are judged */
+        struct models *models;           /* models.c */
+        sd_event_source *health_timer;   /* healing.c: when executors are judged */
         uint32_t peek_first; /* healing-peek.c: the job whose threads are looked at first the next time */
 };

@@ -17,7 +17,7 @@ int watch_new(struct manager *m) {
                 return -ENOMEM;
         m->watch->histories.max = TELEMETRY_HISTORY_MAX;
         m->watch->metrics.max = m->conf.metrics_max;
-        return checkpoints_new(&m->watch->checkpoints);
+        return checkpoints_new(&m->watch->checkpoints) < 0 ? -ENOMEM : models_new(&m->watch->models);
 }
 
 void watch_free(struct manager *m) {
@@ -26,6 +26,7 @@ void watch_free(struct manager *m) {
         healing_stop(m);
         training_stop(m);
         checkpoints_free(m->watch->checkpoints);
+        models_free(m->watch->models);
         free(m->watch);
         m->watch = NULL;
 }

@@ -11,7 +11,7 @@ MASTER = "org.primus.Master1"
 # What everybody may ask: answers leave out what is not the caller's. The rest of Job is for its owner and manage-jobs, its sessions for
 # manage-sessions, that of Manager and Node is for manage-nodes.
 OPEN = {"Manager": {"Submit", "TrySubmit", "ListJobs", "GetJob", "GetElement", "Usage", "ListTelemetry", "ListQueue", "ListPools", "GetJobDefaults", "ListNodes", "Changes", "PutBundle",
-                    "ListSavepoints", "ListCheckpoints", "CollectCheckpoints"},
+                    "ListSavepoints", "ListCheckpoints", "CollectCheckpoints", "ListModels", "RegisterModel", "EditModel"},
         "Job": set(), "Node": {"Describe", "ListEvents"}}
 CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "SetBanner", "RemoveNode", "GetSavepoint", "DeleteSavepoint", "PinCheckpoint", "ForgetCheckpoint"},
           "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "KillWith", "Delete", "Succeed", "Why", "Requeue", "Suspend", "Resume",

@@ -200,6 +200,66 @@ def test_killed_over_it(cluster, where):
     assert {r["checkpoint"] for r in listed(cluster, job)} <= {r["checkpoint"] for r in rows}
 
 
+FROM = """
+import os
+from primus import checkpoints
+s = checkpoints.source()
+print("begins from", s.step, (s.path / "model").stat().st_size)
+"""
+
+
+def test_models(cluster, where):
+    """Registered, listed, labelled, archived; it keeps its checkpoint; a job begins from it, and from a number, which is pinned then."""
+    path, inside = where
+    job = cluster.submit({"name": "m", "env": {"WHERE": inside}, "role": role()})
+    cluster.wait_state(job, "SUCCEEDED", timeout=40)
+    rows = {r["step"]: r["checkpoint"] for r in told(cluster, job, 5)}
+    models = lambda user="ml", *of: cluster.primusctl_json("model", "list", *of, user=user)
+    cluster.primusctl("model", "register", "digits", str(rows[2]))
+    said = cluster.primusctl("model", "register", "digits", str(rows[3]), "--note=of the 3rd step", "--label=best", "--label=prod")
+    assert "digits@2" in said and "primusctl submit --from=digits@2" in said
+    cluster.kill9("n1", MASTERD)
+    cluster.wait_nodes()
+    one, two = models()
+    assert (one["name"], one["version"], one["checkpoint"], one["step"], one["note"], one["labels"], one["archived"], one["gone"]) == ("digits", 1, rows[2], 2, "", "", False, False)
+    assert (two["version"], two["metric"], two["note"], two["labels"]) == (2, "loss", "of the 3rd step", "best prod") and two["value"] == 1 / 3
+    assert models("ml", "other") == [] and models("eve") == [] and [m for m in models("root") if m["path"] == two["path"]]
+    for bad, says in ((["digits", "999999"], "You have no checkpoint"), (["1x", str(rows[1])], "A model's name"), (["../x", str(rows[1])], "A model's name"),
+                      (["x", str(rows[1]), "--label=a b"], None), (["x", str(rows[1]), "--label=<b>"], "Labels are"), (["x", str(rows[1]), "--note=a\x1b[2J"], "A note is")):
+        done = cluster.run("n1", "primusctl", "model", "register", *bad, user="ml")
+        assert (done.returncode == 0) == (says is None) and (says or "") in done.stderr, (bad, done)
+    assert "You have no checkpoint" in cluster.run("n1", "primusctl", "model", "register", "digits", str(rows[3]), user="eve").stderr
+    assert "You have no such version" in cluster.run("n1", "primusctl", "model", "archive", "digits@2", user="eve").stderr
+    cluster.primusctl("model", "archive", "x@1")
+    assert "is a model" in cluster.run("n1", "primusctl", "checkpoints", "forget", str(rows[3]), user="ml").stderr
+
+    collected(cluster, job)
+    assert steps(path) == ["t0/2", "t0/3", "t0/5"], "1 was x's, which is archived"
+    assert [m["gone"] for m in models()] == [False, False, True]
+
+    def begun(*options, user="ml"):
+        f = cluster.exec("n1", "sh", "-c", "f=$(mktemp /tmp/from.XXXXXX); cat > $f; echo $f", user=user, input=json.dumps({"name": "f", "role": role(argv=["python3", "-c", FROM])})).strip()
+        done = cluster.run("n1", "primusctl", "submit", "--parsable", *options, f, user=user)
+        if done.returncode != 0:
+            return done.stderr
+        cluster.wait_job(done.stdout.strip(), user=user)
+        return cluster.primusctl("logs", done.stdout.strip(), user=user).strip()
+    assert begun("--from=digits") == "begins from 3 1000"
+    assert begun("--from=digits@1") == "begins from 2 1000"
+    assert begun(f"--from={inside}/t0/step-000000000005") == "begins from 5 1000"
+    assert begun(f"--from={rows[5]}") == "begins from 5 1000"
+    assert [r["pinned"] for r in listed(cluster, job) if r["step"] == 5] == [True]
+    assert "there is no model nothing" in begun("--from=nothing") and "is gone" in begun("--from=x@1") and "there is no model digits" in begun("--from=digits", user="eve")
+    assert "there is no checkpoint 999999" in begun("--from=999999") and "there is no checkpoint" in begun(f"--from={rows[5]}", user="eve")
+
+    cluster.primusctl("model", "edit", "digits@2", "--label=old")
+    cluster.primusctl("model", "archive", "digits")
+    assert begun("--from=digits") == "begins from 2 1000" and [m["labels"] for m in models("ml", "digits")] == ["", "old"]
+    collected(cluster, job, "--trial-best=0", "--trial-latest=0")
+    assert steps(path) == ["t0/2", "t0/5"]
+    assert cluster.run("n1", "primusctl", "model", "unarchive", "digits@2", user="ml").returncode == 0 and "is gone" in begun("--from=digits")
+
+
 def test_no_job_waits_for_masterd(cluster, where):
     """While masterd is away, saving goes on; it hears of all when it is back."""
     path, inside = where

@@ -307,3 +307,19 @@ def test_somebody_goes_on_from_it(tmp_path):
         master.write([r for r in master.rows() if r["id"] != 2])
     master.ask = taken
     assert checkpoints.collect(master, "n1") == 0 and there(top) == [5, 3, 2]
+
+
+def test_source(tmp_path, monkeypatch):
+    """What another training saved, until the job has one of its own; where the data stood is not this job's."""
+    monkeypatch.delenv("PRIMUS_FROM", raising=False)
+    assert checkpoints.source() is None
+    other, kept = checkpoints.Store(tmp_path / "other"), checkpoints.Store(tmp_path / "mine")
+    save(other, 7, feed=Feed(3), loss=0.5)
+    monkeypatch.setenv("PRIMUS_FROM", str(other.directory / "step-000000000007"))
+    found = kept.latest() or checkpoints.source()
+    assert (found.step, found.metrics, found.data) == (7, {"loss": 0.5}, None) and (found.path / "sub" / "model").read_text() == "step 7"
+    save(kept, 1)
+    assert (kept.latest() or checkpoints.source()).step == 1
+    (other.directory / "step-000000000007" / "rank-0" / "sub" / "model").unlink()
+    with pytest.raises(checkpoints.Broken, match="is not there"):
+        checkpoints.source()

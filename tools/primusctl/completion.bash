@@ -23,6 +23,10 @@ __primusctl_checkpoints() {
         primusctl "${host[@]}" checkpoints list --json 2>/dev/null | sed -n 's/^ *"checkpoint": \([0-9]*\),$/\1/p'
 }
 
+__primusctl_models() {
+        primusctl "${host[@]}" model list --json 2>/dev/null | sed -n 's/^ *"name": "\([^"]*\)",$/\1/p' | sort -u
+}
+
 __primusctl_tasks() {
         primusctl "${host[@]}" data --json "$@" 2>/dev/null | sed -n 's/^ *"task": "\([^"]*\)",$/\1/p'
 }
@@ -187,6 +191,13 @@ _primusctl() {
                 0:*) __primusctl_reply 'list gc pin unpin forget' ;;
                 1:list | 1:gc) __primusctl_reply "$(__primusctl_jobs -a)" ;;
                 *:pin | *:unpin | *:forget) __primusctl_reply "$(__primusctl_checkpoints)" ;;
+                esac
+                ;;
+        model)
+                case ${#args[@]}:${args[0]} in
+                0:*) __primusctl_reply 'list register edit archive unarchive' ;;
+                2:register) __primusctl_reply "$(__primusctl_checkpoints)" ;;
+                1:*) __primusctl_reply "$(__primusctl_models)" ;;
                 esac
                 ;;
         savepoint)

@@ -15,6 +15,10 @@ __primusctl_named() {
         primusctl $host "$@" --json 2>/dev/null | sed -n 's/^ *"name": "\([^"]*\)",$/\1/p'
 }
 
+__primusctl_checkpoints() {
+        primusctl "${host[@]}" checkpoints list --json 2>/dev/null | sed -n 's/^ *"checkpoint": \([0-9]*\),$/\1/p'
+}
+
 __primusctl_tasks() {
         primusctl $host data --json "$@" 2>/dev/null | sed -n 's/^ *"task": "\([^"]*\)",$/\1/p'
 }
@@ -172,6 +176,13 @@ _primusctl() {
                 0:*) __primusctl_offer action list gc pin unpin forget ;;
                 1:list | 1:gc) __primusctl_offer job $(__primusctl_jobs -a) ;;
                 *:pin | *:unpin | *:forget) __primusctl_offer checkpoint $(__primusctl_checkpoints) ;;
+                esac
+                ;;
+        model)
+                case ${#args}:${args[1]} in
+                0:*) __primusctl_offer action list register edit archive unarchive ;;
+                2:register) __primusctl_offer checkpoint $(__primusctl_checkpoints) ;;
+                1:*) __primusctl_offer model $(__primusctl_named model list) ;;
                 esac
                 ;;
         savepoint)

@@ -48,6 +48,7 @@ static const struct {
         { "Searches and metrics", &search_command },
         { NULL, &metrics_command },
         { NULL, &checkpoints_command },
+        { NULL, &model_command },
         { "Queue and shares", &queue_command },
         { NULL, &pools_command },
         { NULL, &usage_command },

@@ -234,6 +234,22 @@ const struct route routes[] = {
           "/v1/checkpoint",
           { { ROUTE_MANAGER, NULL, "ForgetCheckpoint", TAKES({ "checkpoint", "t", .from = FROM_QUERY }) } } },
 
+        { "GET",
+          "/v1/models",
+          { { ROUTE_MANAGER, NULL, "ListModels", TAKES(QUERY("name", "s", "")),
+              ANSWERS({ "models", PART_LIST, &json_model }) } } },
+        { "POST",
+          "/v1/models",
+          { { ROUTE_MANAGER, NULL, "RegisterModel", true,
+              TAKES(QUERY("name", "s"), QUERY("checkpoint", "t"), OPTION("note", "s"), OPTION("labels", "s")),
+              ANSWERS({ "version" }) } },
+          .status = 201 },
+        { "POST",
+          "/v1/models/edit",
+          { { ROUTE_MANAGER, NULL, "EditModel", true,
+              TAKES(QUERY("name", "s"), QUERY("version", "u", "0"), OPTION("note", "s"),
+                    OPTION("labels", "s"), OPTION("archived", "b")) } } },
+
         /* ---- savepoints ---- */
         { "GET",
           "/v1/savepoints",

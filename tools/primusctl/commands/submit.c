@@ -18,6 +18,7 @@
 #include "tools/primusctl/bus/source.h"
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/cli/text.h"
+#include "tools/primusctl/commands/model.h"
 #include "tools/primusctl/commands/progress.h"
 #include "tools/primusctl/commands/script.h"
 #include "tools/primusctl/commands/why.h"
@@ -384,11 +385,26 @@ int submit_announce(const struct cli *c, const struct job_ref *job, const char *
 
 struct submit_options {
         bool wait, logs, parsable, trial;
-        const char *name, *follow, *array, *begin, *key;
+        const char *name, *follow, *array, *begin, *key, *from;
         uint64_t send_max;
         struct option_list env, secrets, after;
         struct turn_options turn;
 };
+
+/* Adds where the job begins to its variables; *ret is what they point to. */
+static int begin_from(struct cli *c, const char *from, bool pin, struct option_list *env, char **ret) {
+        _cleanup_free_ char *path = NULL;
+        const char *why;
+        int r = model_source(c, from, pin, &path);
+
+        if (r)
+                return r;
+        if (asprintf(ret, "PRIMUS_FROM=%s", path) < 0) {
+                *ret = NULL;
+                return cli_oom(c);
+        }
+        return option_append(*ret, env, &why) < 0 ? cli_oom(c) : 0;
+}
 
 static int submit_run(struct cli *c, void *options, char **args, size_t n) {
         struct submit_options *o = options;
@@ -403,7 +419,7 @@ static int submit_run(struct cli *c, void *options, char **args, size_t n) {
                                 .turn = o->turn,
                                 .env = o->env,
                                 .secrets = o->secrets };
-        _cleanup_free_ char *name = NULL;
+        _cleanup_free_ char *name = NULL, *from = NULL;
         struct job_ref job;
         int r;
 
@@ -415,7 +431,10 @@ static int submit_run(struct cli *c, void *options, char **args, size_t n) {
         if (o->trial && (o->wait || o->parsable || o->key))
                 return cli_usage(c,
                                  "--dry-run submits nothing: --wait, --parsable and --key do not go with it");
-        r = submit_file(c, args[0], &s, &job, &name);
+        r = o->from ? begin_from(c, o->from, !o->trial, &s.env, &from) : 0;
+        o->env = s.env; /* who frees it */
+        if (!r)
+                r = submit_file(c, args[0], &s, &job, &name);
         if (r || o->trial)
                 return r;
         r = submit_announce(c, &job, name, o->parsable);
@@ -442,6 +461,8 @@ static const struct cli_option submit_options[] = {
           "not before, such as 08:00, \"tomorrow 08:00\", +2h" },
         { "array", 0, "RANGE[%N]", option_string, offsetof(struct submit_options, array),
           "once for each index, such as 0-99%8 (8 at a time) or 1,3,7-9" },
+        { "from", 0, "MODEL|CHECKPOINT|PATH", option_string, offsetof(struct submit_options, from),
+          "begin from that checkpoint, which the program finds in PRIMUS_FROM" },
         { "env", 0, "NAME[=VALUE]", option_append, offsetof(struct submit_options, env),
           "a variable for every executor; without a value, the caller's" },
         { "secret", 0, "NAME=FILE", option_append, offsetof(struct submit_options, secrets),

@@ -349,6 +349,22 @@ class Store:
                 self._remove(self.directory / f"step-{c.step:012}")
 
 
+def source(path=None):
+    """The Checkpoint that the job is to begin from ('primusctl submit --from', PRIMUS_FROM), as rank 0 saved it, or None; Broken: it
+    is not whole. Where the job has saved one of its own since, that is later:
+
+        latest = kept.latest() or checkpoints.source()
+
+    step is the other training's; whether it counts on from there is the program's."""
+    path = path or os.environ.get("PRIMUS_FROM")
+    if not path:
+        return None
+    path = pathlib.Path(path)
+    m = _manifest(path / "manifest-0.json")
+    Store._check(path / "rank-0", m, False)
+    return Checkpoint(path / "rank-0", m["step"], m["metrics"], m["metadata"], None, m["time"], m["world"])
+
+
 # ---- what a policy does not keep ----
 
 def _collect_one(row, host):
