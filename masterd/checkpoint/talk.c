@@ -11,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/try.h"
+#include "lib/wire/question.h"
 
 #define MARKED_MAX 64u           /* of one answer, */
 #define MARKED_BYTES (16u << 10) /* and bytes of their paths, but for the last */
@@ -18,44 +19,14 @@
 #define TIME_MAX 1e11 /* seconds */
 #define USEC 1e6
 
-static void json_unref_p(json_t **v) {
-        json_decref(*v);
-}
-
-static int refuse_talk(char why[static CHECKPOINT_WHY_MAX], const char *text) {
-        snprintf(why, CHECKPOINT_WHY_MAX, "%s", text);
-        return -EINVAL;
-}
-
 /* ---- questions ---- */
 
-static const struct {
-        const char *name;
-        const char *keys[9]; /* beside op; up to the first NULL */
-} ops[_CHECKPOINT_OP_MAX] = {
+static const struct question_op ops[_CHECKPOINT_OP_MAX + 1] = {
         [CHECKPOINT_SAVED] = { "checkpoint",
                                { "path", "step", "time", "files", "bytes", "metrics", "metric", "smaller" } },
         [CHECKPOINT_GONE] = { "checkpointGone", { "path" } },
         [CHECKPOINT_MARKED] = { "checkpointsMarked", { "after" } },
 };
-
-static bool may_have(enum checkpoint_op op, const char *key) {
-        for (const char *const *k = ops[op].keys; *k; k++)
-                if (strcmp(*k, key) == 0)
-                        return true;
-        return strcmp(key, "op") == 0;
-}
-
-static int read_number(json_t *j, const char *key, uint64_t max, uint64_t *ret, char *why) {
-        json_t *v = json_object_get(j, key);
-
-        if (!json_is_integer(v) || json_integer_value(v) < 0 || (uint64_t)json_integer_value(v) > max) {
-                snprintf(why, CHECKPOINT_WHY_MAX, "%s must be an integer of 0 to %" PRIu64, key, max);
-                return -EINVAL;
-        }
-        *ret = (uint64_t)json_integer_value(v);
-        return 0;
-}
 
 /* It is shown, and goes to whoever removes it: a path without detours, and without what no terminal takes. */
 static bool path_good(const char *path) {
@@ -94,16 +65,17 @@ static int read_metrics(json_t *j, char **ret, char why[static CHECKPOINT_WHY_MA
         const char *name;
 
         if (!json_is_object(metrics) || json_object_size(metrics) > CHECKPOINT_METRICS_NAMES_MAX)
-                return refuse_talk(why, "metrics must be an object of at most 32 numbers");
+                return question_refuse(why, "metrics must be an object of at most 32 numbers");
         json_object_foreach (metrics, name, v)
                 if (!name_good(NULL, name) || !(json_is_number(v) || json_is_null(v)))
-                        return refuse_talk(why,
-                                           "metrics must be numbers or null, of names of at most 64 bytes");
+                        return question_refuse(
+                                why, "metrics must be numbers or null, of names of at most 64 bytes");
         *ret = json_dumps(metrics, JSON_COMPACT | JSON_SORT_KEYS);
         if (!*ret)
                 return -ENOMEM;
-        return strlen(*ret) <= CHECKPOINT_METRICS_MAX ? 0
-                                                      : refuse_talk(why, "metrics are more than 1024 bytes");
+        return strlen(*ret) <= CHECKPOINT_METRICS_MAX
+                       ? 0
+                       : question_refuse(why, "metrics are more than 1024 bytes");
 }
 
 static int read_saved(json_t *j, struct checkpoint_talk *t, char why[static CHECKPOINT_WHY_MAX]) {
@@ -111,15 +83,15 @@ static int read_saved(json_t *j, struct checkpoint_talk *t, char why[static CHEC
                *smaller = json_object_get(j, "smaller");
         uint64_t files;
 
-        TRY(read_number(j, "step", STEP_MAX, &t->facts.step, why));
-        TRY(read_number(j, "bytes", INT64_MAX, &t->facts.bytes, why));
-        TRY(read_number(j, "files", UINT32_MAX, &files, why));
+        TRY(question_number(j, "step", STEP_MAX, &t->facts.step, why));
+        TRY(question_number(j, "bytes", INT64_MAX, &t->facts.bytes, why));
+        TRY(question_number(j, "files", UINT32_MAX, &files, why));
         if (!json_is_number(time) || !(json_number_value(time) >= 0 && json_number_value(time) <= TIME_MAX))
-                return refuse_talk(why, "time must be a number of seconds since 1970");
+                return question_refuse(why, "time must be a number of seconds since 1970");
         if (!json_is_string(metric) || !name_good(metric, json_string_value(metric)))
-                return refuse_talk(why, "metric must be a name of at most 64 bytes");
+                return question_refuse(why, "metric must be a name of at most 64 bytes");
         if (!json_is_boolean(smaller))
-                return refuse_talk(why, "smaller must be true or false");
+                return question_refuse(why, "smaller must be true or false");
         TRY(read_metrics(j, &t->metrics, why));
         t->metric = strdup(json_string_value(metric));
         if (!t->metric)
@@ -134,39 +106,29 @@ static int read_saved(json_t *j, struct checkpoint_talk *t, char why[static CHEC
 }
 
 double checkpoint_value(const char *metrics, const char *metric) {
-        _cleanup_(json_unref_p) json_t *j = *metric ? json_loads(metrics, 0, NULL) : NULL;
+        _cleanup_(question_unref) json_t *j = *metric ? json_loads(metrics, 0, NULL) : NULL;
         const json_t *v = json_object_get(j, metric);
 
         return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
 static int read_of(json_t *j, struct checkpoint_talk *t, char why[static CHECKPOINT_WHY_MAX]) {
-        const char *key;
-        json_t *v;
-
-        json_object_foreach (j, key, v)
-                if (!may_have(t->op, key)) {
-                        snprintf(why, CHECKPOINT_WHY_MAX, "%s has no \"%.100s\"", ops[t->op].name, key);
-                        return -EINVAL;
-                }
         if (t->op == CHECKPOINT_MARKED)
-                return read_number(j, "after", INT64_MAX, &t->after, why);
+                return question_number(j, "after", INT64_MAX, &t->after, why);
         TRY(read_path(j, &t->path, why));
         t->facts.path = t->path;
         return t->op == CHECKPOINT_SAVED ? read_saved(j, t, why) : 0;
 }
 
 int checkpoint_talk_read(const char *text, struct checkpoint_talk *ret, char why[static CHECKPOINT_WHY_MAX]) {
-        _cleanup_(json_unref_p) json_t *j =
-                strlen(text) <= CHECKPOINT_TALK_MAX ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-        const char *op = json_string_value(json_object_get(j, "op")) ?: "";
+        _cleanup_(question_unref) json_t *j = NULL;
         struct checkpoint_talk t = {};
-        int r;
+        unsigned op;
+        int r = question_read(text, CHECKPOINT_TALK_MAX, ops, &j, &op, why);
 
-        while (t.op < _CHECKPOINT_OP_MAX && strcmp(ops[t.op].name, op) != 0)
-                t.op++;
-        if (t.op == _CHECKPOINT_OP_MAX)
-                return -ENOENT;
+        if (r < 0)
+                return r == -EBADMSG ? -ENOENT : r;
+        t.op = op;
         r = read_of(j, &t, why);
         if (r < 0)
                 checkpoint_talk_done(&t);
@@ -184,16 +146,8 @@ void checkpoint_talk_done(struct checkpoint_talk *t) {
 
 /* ---- answers ---- */
 
-static int write_answer(json_t *j, char **ret) {
-        if (!j)
-                return -ENOMEM;
-        *ret = json_dumps(j, JSON_COMPACT);
-        json_decref(j);
-        return *ret ? 0 : -ENOMEM;
-}
-
 int checkpoint_talk_id(uint64_t id, char **ret) {
-        return write_answer(json_pack("{s:I}", "id", (json_int_t)id), ret);
+        return question_answer(json_pack("{s:I}", "id", (json_int_t)id), ret);
 }
 
 static json_t *write_marked(const struct checkpoint *x) {
@@ -217,5 +171,5 @@ int checkpoint_talk_marked(const struct checkpoints *c, uint32_t owner, uint64_t
                         return -ENOMEM;
                 }
         }
-        return write_answer(json_pack("{s:o}", "checkpoints", list), ret);
+        return question_answer(json_pack("{s:o}", "checkpoints", list), ret);
 }

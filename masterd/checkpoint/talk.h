@@ -13,10 +13,11 @@
 
 #include <stddef.h>
 
+#include "lib/wire/question.h"
 #include "masterd/checkpoint/registry.h"
 
 #define CHECKPOINT_TALK_MAX 4096u /* bytes of a question */
-#define CHECKPOINT_WHY_MAX 256u
+#define CHECKPOINT_WHY_MAX QUESTION_WHY_MAX
 #define CHECKPOINT_METRICS_NAMES_MAX 32u
 
 enum checkpoint_op {

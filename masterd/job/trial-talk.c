@@ -11,48 +11,19 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/try.h"
+#include "lib/wire/question.h"
 
 #define EVENTS_MAX 200u          /* of one answer, */
 #define EVENTS_BYTES (16u << 10) /* and bytes of what their trials were given, but for the last */
 
-static void json_unref_p(json_t **v) {
-        json_decref(*v);
-}
-
-static int refuse_question(char why[static TALK_WHY_MAX], const char *text) {
-        snprintf(why, TALK_WHY_MAX, "%s", text);
-        return -EINVAL;
-}
-
 /* ---- questions ---- */
 
-static const struct {
-        const char *name;
-        const char *keys[3]; /* beside op; up to the first NULL */
-} ops[_TALK_OP_MAX] = {
+static const struct question_op ops[_TALK_OP_MAX + 1] = {
         [TALK_HELLO] = { "hello", { NULL } },
         [TALK_EVENTS] = { "events", { "after" } },
         [TALK_CREATE] = { "create", { "trial", "params" } },
         [TALK_STOP] = { "stop", { "trial" } },
 };
-
-static bool may_have(enum talk_op op, const char *key) {
-        for (size_t i = 0; i < ELEMENTSOF(ops[op].keys) && ops[op].keys[i]; i++)
-                if (strcmp(ops[op].keys[i], key) == 0)
-                        return true;
-        return strcmp(key, "op") == 0;
-}
-
-static int read_number(json_t *j, const char *key, uint64_t max, uint64_t *ret, char *why) {
-        json_t *v = json_object_get(j, key);
-
-        if (!json_is_integer(v) || json_integer_value(v) < 0 || (uint64_t)json_integer_value(v) > max) {
-                snprintf(why, TALK_WHY_MAX, "%s must be an integer of 0 to %" PRIu64, key, max);
-                return -EINVAL;
-        }
-        *ret = (uint64_t)json_integer_value(v);
-        return 0;
-}
 
 static int read_given(json_t *j, char **ret, char why[static TALK_WHY_MAX]) {
         char names[SPACE_WHY_MAX];
@@ -67,28 +38,23 @@ static int read_given(json_t *j, char **ret, char why[static TALK_WHY_MAX]) {
 }
 
 int talk_read(const char *text, struct talk *ret, char why[static TALK_WHY_MAX]) {
-        _cleanup_(json_unref_p) json_t *j =
-                strlen(text) <= TALK_TEXT_MAX ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-        const char *op = json_string_value(json_object_get(j, "op")) ?: "", *key;
+        _cleanup_(question_unref) json_t *j = NULL;
         uint64_t trial = 0;
         struct talk t = {};
-        json_t *v;
+        unsigned op;
+        int r = question_read(text, TALK_TEXT_MAX, ops, &j, &op, why);
 
-        if (!json_is_object(j))
-                return refuse_question(why, "a question is a JSON object");
-        while (t.op < _TALK_OP_MAX && strcmp(ops[t.op].name, op) != 0)
-                t.op++;
-        if (t.op == _TALK_OP_MAX)
-                return refuse_question(why, "op must be hello, events, create or stop");
-        json_object_foreach (j, key, v)
-                if (!may_have(t.op, key)) {
-                        snprintf(why, TALK_WHY_MAX, "%s has no \"%.100s\"", op, key);
-                        return -EINVAL;
-                }
+        if (r == -EBADMSG)
+                return question_refuse(why, "a question is a JSON object");
+        if (r == -ENOENT)
+                return question_refuse(why, "op must be hello, events, create or stop");
+        if (r < 0)
+                return r;
+        t.op = op;
         if (t.op == TALK_EVENTS)
-                TRY(read_number(j, "after", INT64_MAX, &t.after, why));
+                TRY(question_number(j, "after", INT64_MAX, &t.after, why));
         if (t.op == TALK_CREATE || t.op == TALK_STOP)
-                TRY(read_number(j, "trial", 3 * (uint64_t)SEARCH_TRIALS_MAX, &trial, why));
+                TRY(question_number(j, "trial", 3 * (uint64_t)SEARCH_TRIALS_MAX, &trial, why));
         t.trial = (uint32_t)trial;
         if (t.op == TALK_CREATE)
                 TRY(read_given(j, &t.given, why));
@@ -98,23 +64,15 @@ int talk_read(const char *text, struct talk *ret, char why[static TALK_WHY_MAX])
 
 /* ---- answers ---- */
 
-static int write_answer(json_t *j, char **ret) {
-        if (!j)
-                return -ENOMEM;
-        *ret = json_dumps(j, JSON_COMPACT);
-        json_decref(j);
-        return *ret ? 0 : -ENOMEM;
-}
-
 int talk_hello(const struct trials *t, const struct search_spec *s, char **ret) {
         json_t *space = s->space ? json_loads(s->space, 0, NULL) : json_null();
 
-        return write_answer(json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:o*}", "metric", s->metric ?: "",
-                                      "smaller", (int)s->smaller, "maxTrials", (json_int_t)s->max_trials,
-                                      "maxTime", (json_int_t)s->max_time, "maxConcurrent",
-                                      (json_int_t)s->max_concurrent, "seed", (json_int_t)s->seed, "events",
-                                      (json_int_t)t->n_events, "space", space),
-                            ret);
+        return question_answer(
+                json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:o*}", "metric", s->metric ?: "", "smaller",
+                          (int)s->smaller, "maxTrials", (json_int_t)s->max_trials, "maxTime",
+                          (json_int_t)s->max_time, "maxConcurrent", (json_int_t)s->max_concurrent, "seed",
+                          (json_int_t)s->seed, "events", (json_int_t)t->n_events, "space", space),
+                ret);
 }
 
 static const char *exit_name(const struct trials *t, const struct trial_note *n) {
@@ -160,11 +118,11 @@ int talk_events(const struct trials *t, uint64_t after, char **ret) {
                         return -ENOMEM;
                 }
         }
-        return write_answer(json_pack("{s:o}", "events", list), ret);
+        return question_answer(json_pack("{s:o}", "events", list), ret);
 }
 
 int talk_created(uint32_t trial, const char *full, char **ret) {
-        return write_answer(full ? json_pack("{s:s}", "full", full)
-                                 : json_pack("{s:I}", "trial", (json_int_t)trial),
-                            ret);
+        return question_answer(full ? json_pack("{s:s}", "full", full)
+                                    : json_pack("{s:I}", "trial", (json_int_t)trial),
+                               ret);
 }

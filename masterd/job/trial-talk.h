@@ -17,10 +17,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "lib/wire/question.h"
 #include "masterd/job/trials.h"
 
 #define TALK_TEXT_MAX (60u << 10) /* bytes of a question and of an answer: LINK_QUESTION_MAX */
-#define TALK_WHY_MAX 300u
+#define TALK_WHY_MAX QUESTION_WHY_MAX
 
 enum talk_op {
         TALK_HELLO,

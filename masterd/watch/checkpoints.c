@@ -230,7 +230,7 @@ static struct checkpoint_choice *choices_of(struct manager *m, uint32_t owner, u
         for (int round = 0; round < 2; round++) {
                 *n = 0;
                 for (x = checkpoints_after(c, owner, 0); x; x = checkpoints_after(c, owner, x->id))
-                        if (x->facts.job == job && !x->marked) {
+                        if ((x->facts.job == job || x->facts.run == job) && !x->marked) {
                                 if (list)
                                         list[*n].checkpoint = x;
                                 ++*n;

@@ -30,7 +30,7 @@ const struct checkpoints *checkpoints_of(const struct manager *m);
 int checkpoint_pin(struct manager *m, struct checkpoint *x, bool pin);
 /* Its files stay as they are. */
 void checkpoint_forget(struct manager *m, struct checkpoint *x);
-/* Marks those of the user's job, or array, that the policy does not keep. Of what has not ended, or is
+/* Marks those of the user's job, array or element that the policy does not keep. Of what has not ended, or is
  * pinned, all stay. dry: marks nothing. *ret_ids, to be freed: those that are marked now by this call (or
  * would be). -ENOMEM: nothing has changed. */
 int checkpoints_collect(struct manager *m, uint32_t owner, uint32_t job, const struct checkpoint_policy *p,

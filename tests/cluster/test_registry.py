@@ -88,6 +88,7 @@ def test_a_search(cluster, where):
     cluster.primusctl("checkpoints", "pin", str(pinned["checkpoint"]))
     dry = cluster.primusctl_json("checkpoints", "gc", str(job), "--dry-run")
     assert {(r["trial"], r["step"]) for r in dry} == {(0, 1), (0, 3), (0, 4), (1, 1), (1, 2), (1, 3), (1, 4)} and not any(r["marked"] for r in dry)
+    assert {(r["trial"], r["step"]) for r in cluster.primusctl_json("checkpoints", "gc", f"{job}[1]", "--dry-run")} == {(1, s) for s in range(1, 5)}, "of one trial"
     assert len(steps(path)) == 10 and listed(cluster, job)[1]["pinned"] == (rows[1] == pinned)
     text, jobs = collected(cluster, job)
     assert "to be removed" in text and 1 <= len(jobs) <= 2

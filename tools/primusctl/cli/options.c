@@ -217,3 +217,31 @@ void options_words(const struct cli_option *options) {
                         printf("-%c\n", o->letter);
         }
 }
+
+/* "list, gc and pin" */
+static void name_verbs(FILE *f, const struct cli_verb *verbs, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                fprintf(f, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " and ", verbs[i].verb);
+}
+
+int cli_verb_find(const struct cli *c, const char *command, const struct cli_verb *verbs, size_t n_verbs,
+                  char **args, size_t n, const struct cli_verb **ret) {
+        _cleanup_free_ char *names = NULL;
+        size_t size;
+        FILE *f;
+
+        for (size_t i = 0; i < n_verbs; i++)
+                if (strcmp(verbs[i].verb, args[0]) == 0) {
+                        *ret = verbs + i;
+                        return n - 1 >= verbs[i].min && n - 1 <= verbs[i].max
+                                       ? 0
+                                       : cli_usage(c, "usage: primusctl %s %s %s", command, verbs[i].verb,
+                                                   verbs[i].arguments);
+                }
+        f = open_memstream(&names, &size);
+        if (f) {
+                name_verbs(f, verbs, n_verbs);
+                fclose(f);
+        }
+        return cli_usage(c, "there is no '%s %s'; there are %s", command, args[0], names ?: "others");
+}

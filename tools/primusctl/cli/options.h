@@ -52,6 +52,18 @@ struct command {
         int (*run)(struct cli *c, void *options, char **args, size_t n);
 };
 
+/* What a command's first argument may be. */
+struct cli_verb {
+        const char *verb, *arguments; /* "list", "[JOB]" */
+        size_t min, max;              /* of those */
+        int (*run)(struct cli *c, const void *options, char **args, size_t n);
+};
+
+/* The one that args[0] names, with as many arguments behind it as it takes; else CLI_USAGE, having said what
+ * there is. */
+int cli_verb_find(const struct cli *c, const char *command, const struct cli_verb *verbs, size_t n_verbs,
+                  char **args, size_t n, const struct cli_verb **ret);
+
 /* Global options, also accepted behind the command. */
 struct global_options {
         bool json, help, version;

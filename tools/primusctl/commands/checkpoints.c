@@ -102,12 +102,12 @@ static int show_checkpoints(struct cli *c, json_t *checkpoints, const char *none
         return table_print_or(c, t, none);
 }
 
-static int list_checkpoints(struct cli *c, const struct checkpoints_options *o, char **args, size_t n) {
+static int list_checkpoints(struct cli *c, const void *options, char **args, size_t n) {
         _cleanup_(json_decref_p) json_t *checkpoints = NULL;
         struct job_ref job = {};
         int r = n > 0 ? cli_job(c, args[0], &job) : 0;
 
-        (void)o;
+        (void)options;
         if (!r)
                 r = ask_checkpoints(c, job.number, &checkpoints);
         return r ? r : show_checkpoints(c, checkpoints, "No trainer has told of a checkpoint");
@@ -157,24 +157,37 @@ static int submit_collectors(struct cli *c, const json_t *marked) {
         return r;
 }
 
-static bool is_said(const json_t *x, const uint64_t *ids, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                if (ids[i] == json_get_number(x, "checkpoint"))
-                        return true;
-        return false;
+static int by_id(const void *a, const void *b) {
+        const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+        return (x > y) - (x < y);
+}
+
+static bool is_said(const json_t *x, const uint64_t *sorted, size_t n) {
+        const uint64_t id = json_get_number(x, "checkpoint");
+
+        return n > 0 && bsearch(&id, sorted, n, sizeof(id), by_id);
 }
 
 /* dry: those that would be marked; else all that are. */
 static int pick_checkpoints(struct cli *c, const json_t *all, bool dry, const uint64_t *ids, size_t n,
                             json_t **ret) {
+        _cleanup_free_ uint64_t *sorted = calloc(n + 1, sizeof(*sorted));
         json_t *picked = json_array(), *x;
         size_t i;
 
+        if (!sorted || !picked) {
+                json_decref(picked);
+                return cli_oom(c);
+        }
+        for (i = 0; i < n; i++)
+                sorted[i] = ids[i];
+        qsort(sorted, n, sizeof(*sorted), by_id);
         json_array_foreach ((json_t *)(uintptr_t)all, i, x)
-                if (dry ? is_said(x, ids, n) : json_is_true(json_object_get(x, "marked")))
+                if (dry ? is_said(x, sorted, n) : json_is_true(json_object_get(x, "marked")))
                         (void)json_array_append(picked, x);
         *ret = picked;
-        return picked ? 0 : cli_oom(c);
+        return 0;
 }
 
 static int collect_call(struct cli *c, const struct checkpoints_options *o, uint32_t job,
@@ -203,7 +216,8 @@ static int collect_call(struct cli *c, const struct checkpoints_options *o, uint
                        : 0;
 }
 
-static int collect_checkpoints(struct cli *c, const struct checkpoints_options *o, char **args, size_t n) {
+static int collect_checkpoints(struct cli *c, const void *options, char **args, size_t n) {
+        const struct checkpoints_options *o = options;
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(json_decref_p) json_t *all = NULL, *picked = NULL;
         const void *ids;
@@ -258,27 +272,23 @@ static int call_each(struct cli *c, const char *method, const int *pin, const ch
         return worst;
 }
 
-static int pin_each(struct cli *c, const struct checkpoints_options *o, char **args, size_t n) {
-        (void)o;
+static int pin_each(struct cli *c, const void *options, char **args, size_t n) {
+        (void)options;
         return call_each(c, "PinCheckpoint", &(int){ 1 }, "stays, whatever gc is told to keep", args, n);
 }
 
-static int unpin_each(struct cli *c, const struct checkpoints_options *o, char **args, size_t n) {
-        (void)o;
+static int unpin_each(struct cli *c, const void *options, char **args, size_t n) {
+        (void)options;
         return call_each(c, "PinCheckpoint", &(int){ 0 }, "is one as others are", args, n);
 }
 
-static int forget_each(struct cli *c, const struct checkpoints_options *o, char **args, size_t n) {
-        (void)o;
+static int forget_each(struct cli *c, const void *options, char **args, size_t n) {
+        (void)options;
         return call_each(c, "ForgetCheckpoint", NULL, "is forgotten; its files stay as they are", args, n);
 }
 
 static int checkpoints_run(struct cli *c, void *options, char **args, size_t n) {
-        static const struct {
-                const char *verb, *arguments;
-                size_t min, max;
-                int (*run)(struct cli *c, const struct checkpoints_options *o, char **args, size_t n);
-        } verbs[] = {
+        static const struct cli_verb verbs[] = {
                 { "list", "[JOB]", 0, 1, list_checkpoints },
                 { "gc", "JOB [--best=N] [--trial-best=N] [--trial-latest=N] [--dry-run]", 1, 1,
                   collect_checkpoints },
@@ -287,20 +297,14 @@ static int checkpoints_run(struct cli *c, void *options, char **args, size_t n) 
                 { "forget", "CHECKPOINT...", 1, SIZE_MAX, forget_each },
         };
         struct checkpoints_options *o = options;
+        const struct cli_verb *verb;
+        int r = cli_verb_find(c, "checkpoints", verbs, ELEMENTSOF(verbs), args, n, &verb);
 
-        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
-                if (strcmp(verbs[i].verb, args[0]) != 0)
-                        continue;
-                if (n - 1 < verbs[i].min || n - 1 > verbs[i].max)
-                        return cli_usage(c, "usage: primusctl checkpoints %s %s", verbs[i].verb,
-                                         verbs[i].arguments);
-                if (verbs[i].run != collect_checkpoints &&
-                    (o->best || o->trial_best || o->trial_latest || o->dry_run))
-                        return cli_usage(c, "options go with gc");
-                return verbs[i].run(c, o, args + 1, n - 1);
-        }
-        return cli_usage(c, "there is no 'checkpoints %s'; there are list, gc, pin, unpin and forget",
-                         args[0]);
+        if (r)
+                return r;
+        if (verb->run != collect_checkpoints && (o->best || o->trial_best || o->trial_latest || o->dry_run))
+                return cli_usage(c, "options go with gc");
+        return verb->run(c, o, args + 1, n - 1);
 }
 
 static int option_keep(const char *value, void *target, const char **ret_why) {

@@ -150,7 +150,7 @@ static void put_model(struct table *t, const json_t *x) {
         table_set(t, 8, COLOR_NONE, "%s", json_get_text(x, "path"));
 }
 
-static int list_models(struct cli *c, const struct model_options *o, char **args, size_t n) {
+static int list_models(struct cli *c, const void *options, char **args, size_t n) {
         static const struct table_column columns[] = {
                 { "MODEL" },
                 { "CHECKPOINT", .right = true },
@@ -168,7 +168,7 @@ static int list_models(struct cli *c, const struct model_options *o, char **args
         size_t i;
         int r = ask_models(c, n > 0 ? args[0] : "", &models);
 
-        (void)o;
+        (void)options;
         if (!r && c->json)
                 return cli_print_json(c, TAKE_PTR(models));
         if (!r)
@@ -204,7 +204,8 @@ static int append_words(struct cli *c, sd_bus_message *m, const struct model_opt
                        : 0;
 }
 
-static int register_model(struct cli *c, const struct model_options *o, char **args, size_t n) {
+static int register_model(struct cli *c, const void *options, char **args, size_t n) {
+        const struct model_options *o = options;
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         uint32_t version;
         uint64_t id;
@@ -253,29 +254,28 @@ static int change_model(struct cli *c, const struct model_options *o, const char
         return r;
 }
 
-static int edit_model(struct cli *c, const struct model_options *o, char **args, size_t n) {
+static int edit_model(struct cli *c, const void *options, char **args, size_t n) {
+        const struct model_options *o = options;
         (void)n;
         if (!o->note && o->labels.n == 0)
                 return cli_usage(c, "edit takes --note or --label");
         return change_model(c, o, args[0], -1, "has other words");
 }
 
-static int archive_model(struct cli *c, const struct model_options *o, char **args, size_t n) {
+static int archive_model(struct cli *c, const void *options, char **args, size_t n) {
+        const struct model_options *o = options;
         (void)n;
         return change_model(c, o, args[0], 1, "is archived: it does not keep its checkpoint any more");
 }
 
-static int unarchive_model(struct cli *c, const struct model_options *o, char **args, size_t n) {
+static int unarchive_model(struct cli *c, const void *options, char **args, size_t n) {
+        const struct model_options *o = options;
         (void)n;
         return change_model(c, o, args[0], 0, "keeps its checkpoint");
 }
 
 static int model_run(struct cli *c, void *options, char **args, size_t n) {
-        static const struct {
-                const char *verb, *arguments;
-                size_t min, max;
-                int (*run)(struct cli *c, const struct model_options *o, char **args, size_t n);
-        } verbs[] = {
+        static const struct cli_verb verbs[] = {
                 { "list", "[MODEL]", 0, 1, list_models },
                 { "register", "MODEL CHECKPOINT [--note=TEXT] [--label=WORD...]", 2, 2, register_model },
                 { "edit", "MODEL[@VERSION] [--note=TEXT] [--label=WORD...]", 1, 1, edit_model },
@@ -283,20 +283,14 @@ static int model_run(struct cli *c, void *options, char **args, size_t n) {
                 { "unarchive", "MODEL@VERSION", 1, 1, unarchive_model },
         };
         const struct model_options *o = options;
+        const struct cli_verb *verb;
+        int r = cli_verb_find(c, "model", verbs, ELEMENTSOF(verbs), args, n, &verb);
 
-        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
-                if (strcmp(verbs[i].verb, args[0]) != 0)
-                        continue;
-                if (n - 1 < verbs[i].min || n - 1 > verbs[i].max)
-                        return cli_usage(c, "usage: primusctl model %s %s", verbs[i].verb,
-                                         verbs[i].arguments);
-                if ((o->note || o->labels.n > 0) && verbs[i].run != register_model &&
-                    verbs[i].run != edit_model)
-                        return cli_usage(c, "--note and --label go with register and edit");
-                return verbs[i].run(c, o, args + 1, n - 1);
-        }
-        return cli_usage(c, "there is no 'model %s'; there are list, register, edit, archive and unarchive",
-                         args[0]);
+        if (r)
+                return r;
+        if ((o->note || o->labels.n > 0) && verb->run != register_model && verb->run != edit_model)
+                return cli_usage(c, "--note and --label go with register and edit");
+        return verb->run(c, o, args + 1, n - 1);
 }
 
 static const struct cli_option model_options[] = {

@@ -22,7 +22,8 @@ struct savepoint_options {
 
 /* ---- create ---- */
 
-static int create(struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
+static int create(struct cli *c, const void *options, char **args, size_t n) {
+        const struct savepoint_options *o = options;
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         const char *name;
         struct job_ref job;
@@ -67,7 +68,7 @@ static void show_savepoint(struct table *t, const json_t *s) {
         table_set(t, 9, COLOR_NONE, "%" PRIu64, json_get_number(s, "records"));
 }
 
-static int list(struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
+static int list(struct cli *c, const void *options, char **args, size_t n) {
         static const struct table_column columns[] = {
                 { "SAVEPOINT" },
                 { "JOB", .right = true },
@@ -86,7 +87,7 @@ static int list(struct cli *c, const struct savepoint_options *o, char **args, s
         size_t i;
         int r = ask_manager_list(c, "ListSavepoints", &json_savepoint, &savepoints);
 
-        (void)o;
+        (void)options;
         (void)args;
         (void)n;
         if (!r && c->json)
@@ -151,12 +152,12 @@ static int show_text(struct cli *c, const char *name, const json_t *manifest) {
         return 0;
 }
 
-static int show(struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
+static int show(struct cli *c, const void *options, char **args, size_t n) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         json_t *manifest;
         int r = cli_manager_call(c, "GetSavepoint", &m);
 
-        (void)o;
+        (void)options;
         (void)n;
         if (!r && sd_bus_message_append(m, "s", args[0]) < 0)
                 r = cli_fail(c, "not a savepoint's name: it is not UTF-8");
@@ -176,7 +177,8 @@ static int show(struct cli *c, const struct savepoint_options *o, char **args, s
 
 /* ---- restore, delete ---- */
 
-static int restore(struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
+static int restore(struct cli *c, const void *options, char **args, size_t n) {
+        const struct savepoint_options *o = options;
         struct submission s = { .savepoint = args[0], .name = o->name, .env = o->env, .secrets = o->secrets };
         _cleanup_free_ char *name = NULL;
         struct job_ref job;
@@ -193,10 +195,10 @@ static int restore(struct cli *c, const struct savepoint_options *o, char **args
         return r || !o->wait ? r : progress_wait(c, &job, &(struct progress_options){ 0 });
 }
 
-static int delete (struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
+static int delete (struct cli *c, const void *options, char **args, size_t n) {
         int worst = CLI_OK;
 
-        (void)o;
+        (void)options;
         for (size_t i = 0; i < n; i++) {
                 _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
                 int r = cli_manager_call(c, "DeleteSavepoint", &m);
@@ -216,11 +218,7 @@ static int delete (struct cli *c, const struct savepoint_options *o, char **args
 }
 
 static int savepoint_run(struct cli *c, void *options, char **args, size_t n) {
-        static const struct {
-                const char *verb, *arguments;
-                size_t min, max;
-                int (*run)(struct cli *c, const struct savepoint_options *o, char **args, size_t n);
-        } verbs[] = {
+        static const struct cli_verb verbs[] = {
                 { "create", "JOB [NAME] [--kill]", 1, 2, create },
                 { "list", "", 0, 0, list },
                 { "show", "NAME", 1, 1, show },
@@ -228,21 +226,16 @@ static int savepoint_run(struct cli *c, void *options, char **args, size_t n) {
                 { "delete", "NAME...", 1, SIZE_MAX, delete },
         };
         const struct savepoint_options *o = options;
+        const struct cli_verb *verb;
+        int r = cli_verb_find(c, "savepoint", verbs, ELEMENTSOF(verbs), args, n, &verb);
 
-        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
-                if (strcmp(verbs[i].verb, args[0]) != 0)
-                        continue;
-                if (n - 1 < verbs[i].min || n - 1 > verbs[i].max)
-                        return cli_usage(c, "usage: primusctl savepoint %s %s", verbs[i].verb,
-                                         verbs[i].arguments);
-                if (o->kill && verbs[i].run != create)
-                        return cli_usage(c, "--kill goes with create");
-                if ((o->name || o->wait || o->env.n > 0 || o->secrets.n > 0) && verbs[i].run != restore)
-                        return cli_usage(c, "--name, --env, --secret and --wait go with restore");
-                return verbs[i].run(c, o, args + 1, n - 1);
-        }
-        return cli_usage(c, "there is no 'savepoint %s'; there are create, list, show, restore and delete",
-                         args[0]);
+        if (r)
+                return r;
+        if (o->kill && verb->run != create)
+                return cli_usage(c, "--kill goes with create");
+        if ((o->name || o->wait || o->env.n > 0 || o->secrets.n > 0) && verb->run != restore)
+                return cli_usage(c, "--name, --env, --secret and --wait go with restore");
+        return verb->run(c, o, args + 1, n - 1);
 }
 
 static const struct cli_option savepoint_options[] = {
