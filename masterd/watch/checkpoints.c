@@ -10,6 +10,7 @@
 
 #include "lib/base/bits.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/element.h"
 #include "lib/base/log.h"
 #include "lib/base/try.h"
 #include "lib/base/utf8.h"
@@ -113,7 +114,9 @@ static void place_facts(struct manager *m, const struct executor *x, struct chec
         f->owner = x->job->owner;
         f->run = x->job->number;
         f->job = x->job->element.array > 0 ? x->job->element.array : f->run;
-        f->trial = x->job->element.array > 0 ? x->job->element.index : CHECKPOINT_NO_TRIAL;
+        f->trial = x->job->element.array > 0 && x->job->element.index != ELEMENT_SEARCHER
+                           ? x->job->element.index
+                           : CHECKPOINT_NO_TRIAL;
         f->host = x->node->name;
         if (!metric || isnan(checkpoint_value(f->metrics, metric)))
                 return;

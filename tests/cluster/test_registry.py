@@ -6,6 +6,7 @@ import time
 
 import pytest
 from sandbox import AGENTD, MASTERD
+from web import Web
 
 # Each trial saves five, the loss of which falls; Store keeps them all.
 TRAINER = """
@@ -103,6 +104,28 @@ def test_a_search(cluster, where):
     assert steps(path) == ["t0/5"]
     cluster.primusctl("checkpoints", "forget", str(listed(cluster, job)[0]["checkpoint"]))
     assert listed(cluster, job) == [] and steps(path) == ["t0/5"]
+
+
+def test_by_rest(cluster, where):
+    """The same, asked by the gateway's addresses, each as who asks."""
+    path, inside = where
+    job = cluster.submit({"name": "w", "env": {"WHERE": inside}, "role": role()})
+    cluster.wait_state(job, "SUCCEEDED", timeout=40)
+    rows = told(cluster, job, 5)
+    mine, others = Web(cluster), Web(cluster, "eve")
+    assert mine.get(f"checkpoints?job={job}")["checkpoints"] == rows and others.get("checkpoints")["checkpoints"] == []
+    assert [r["checkpoint"] for r in mine.get(f"checkpoints?job={job}&after={rows[2]['checkpoint']}")["checkpoints"]] == [r["checkpoint"] for r in rows[3:]]
+    number = rows[0]["checkpoint"]
+    assert mine.send("POST", "models", {"name": "web", "checkpoint": number, "labels": "a b"}) == (201, {"version": 1})
+    assert others.send("POST", "models", {"name": "web", "checkpoint": number})[0] == 404
+    assert mine.send("POST", "models/edit", {"name": "web", "note": "<b>&"})[0] == 204 and others.send("POST", "models/edit", {"name": "web", "archived": True})[0] == 404
+    assert [(m["name"], m["note"], m["labels"], m["archived"]) for m in mine.get("models?name=web")["models"]] == [("web", "<b>&", "a b", False)] and others.get("models")["models"] == []
+    assert others.send("POST", "checkpoints/pin", {"checkpoint": number})[0] == 403 and others.send("DELETE", f"checkpoint?checkpoint={number}")[0] == 403
+    assert mine.send("POST", "checkpoints/pin", {"checkpoint": rows[1]["checkpoint"]})[0] == 204
+    assert mine.send("DELETE", f"checkpoint?checkpoint={number}")[0] == 409, "a model's"
+    dry = mine.send("POST", "checkpoints/collect", {"job": job, "dryRun": True})
+    assert dry == (200, {"marked": [rows[2]["checkpoint"], rows[3]["checkpoint"]]}) or sorted(dry[1]["marked"]) == [rows[2]["checkpoint"], rows[3]["checkpoint"]]
+    assert mine.send("DELETE", f"checkpoint?checkpoint={rows[4]['checkpoint']}")[0] == 204 and len(listed(cluster, job)) == 4
 
 
 def test_what_runs(cluster, where):
@@ -215,7 +238,7 @@ def test_models(cluster, where):
     job = cluster.submit({"name": "m", "env": {"WHERE": inside}, "role": role()})
     cluster.wait_state(job, "SUCCEEDED", timeout=40)
     rows = {r["step"]: r["checkpoint"] for r in told(cluster, job, 5)}
-    models = lambda user="ml", *of: cluster.primusctl_json("model", "list", *of, user=user)
+    models = lambda user="ml", *of: [m for m in cluster.primusctl_json("model", "list", *of, user=user) if m["path"].startswith(inside)]
     cluster.primusctl("model", "register", "digits", str(rows[2]))
     said = cluster.primusctl("model", "register", "digits", str(rows[3]), "--note=of the 3rd step", "--label=best", "--label=prod")
     assert "digits@2" in said and "primusctl submit --from=digits@2" in said

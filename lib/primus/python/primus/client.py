@@ -108,6 +108,21 @@ class Client:
             found += some
         return found
 
+    def checkpoints(self, job: int = 0) -> list[dict[str, Any]]:
+        """Checkpoints that trainers of the job told of (0: of all of one's own): `primusctl checkpoints list --json`."""
+        found: list[dict[str, Any]] = []
+        while some := self._gateway.ask("GET", "checkpoints", {"job": int(job), "after": found[-1]["checkpoint"] if found else 0})["checkpoints"]:
+            found += some
+        return found
+
+    def models(self, name: str = "") -> list[dict[str, Any]]:
+        """Versions of the model, or of all, in the order of registration: `primusctl model list --json`."""
+        return self._gateway.ask("GET", "models", {"name": name})["models"]
+
+    def register_model(self, name: str, checkpoint: int, note: str = "", labels: Sequence[str] = ()) -> int:
+        """The next version of the name, which it returns: a checkpoint's number."""
+        return self._gateway.ask("POST", "models", None, {"name": name, "checkpoint": int(checkpoint), "note": note, "labels": " ".join(labels)})["version"]
+
     def wait(self, job: int, timeout: float | None = None) -> int:
         """Waits until the job is over. Returns 0 (it succeeded), 1 (it failed), 3 (it was killed), or what the kill said.
 
