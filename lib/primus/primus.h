@@ -231,8 +231,8 @@ struct primus_searcher;
 
 /* -ENOENT: this is none. */
 int primus_searcher_open(struct primus_searcher **ret);
-/* The same of any executor, which may tell masterd of checkpoints (primus(3), CHECKPOINTS; primus.checkpoints of
- * Python does). -ENOENT: it is not one of Primus. */
+/* The same of any executor, which may tell masterd of checkpoints (primus(3), CHECKPOINTS; primus.checkpoints
+ * of Python does). -ENOENT: it is not one of Primus. */
 int primus_questions_open(struct primus_searcher **ret);
 /* Waits for the answer, which stays valid until the next call; asks again, and as long as it takes, while
  * agentd and masterd are started anew: what was asked before changes nothing. -EREMOTEIO: it is refused,

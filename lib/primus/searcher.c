@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks masterd, a searcher foremost: a question at a time to primus-agentd on $PRIMUS_SOCKET (lib/wire/feed.h), which passes
- * it to masterd. Invariant: a question that has not been answered is asked again on a new connection. */
+/* Who asks masterd, a searcher foremost: a question at a time to primus-agentd on $PRIMUS_SOCKET
+ * (lib/wire/feed.h), which passes it to masterd. Invariant: a question that has not been answered is asked
+ * again on a new connection. */
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
