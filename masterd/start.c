@@ -10,6 +10,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/try.h"
+#include "masterd/admit/collect.h"
 #include "masterd/admit/keys.h"
 #include "masterd/api/api.h"
 #include "masterd/api/audience.h"
@@ -188,6 +189,7 @@ static const struct listener relay = {
 
 static const struct listener admit = {
         .jobs_loaded = keys_load,
+        .job_ended = collect_job_ended,
 };
 
 static const struct listener api = {

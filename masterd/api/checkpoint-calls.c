@@ -8,6 +8,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/try.h"
 #include "lib/wire/errors.h"
+#include "masterd/admit/collect.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
@@ -91,22 +92,22 @@ static const struct call_option collect_options[] = {
 };
 
 /* Of the caller's own alone, as whom they are removed. */
-static int collect_checkpoints(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+static int collect_of_caller(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         /* As Determined has it: the best and the latest of each trial. */
         struct collecting o = { .policy = { 0, 1, 1 } };
         struct manager *m = userdata;
         sd_bus_message *reply = NULL;
-        _cleanup_free_ uint64_t *ids = NULL;
+        _cleanup_(collected_done) struct collected c = {};
         uint32_t job;
-        size_t n;
         int r;
 
         TRY(sd_bus_message_rewind(call, true));
         TRY(sd_bus_message_read_basic(call, 'u', &job));
         TRY(options_read(call, "CollectCheckpoints", "option", collect_options, &o, error));
+        TRY(collect_checkpoints(m, uid, job, &o.policy, o.dry, &c, error));
         TRY(sd_bus_message_new_method_return(call, &reply));
-        r = checkpoints_collect(m, uid, job, &o.policy, o.dry, &ids, &n);
-        if (r < 0 || (r = sd_bus_message_append_array(reply, 't', ids, n * sizeof(*ids))) < 0) {
+        if ((r = sd_bus_message_append_array(reply, 't', c.ids, c.n_ids * sizeof(*c.ids))) < 0 ||
+            (r = sd_bus_message_append_array(reply, 'u', c.jobs, c.n_jobs * sizeof(*c.jobs))) < 0) {
                 sd_bus_message_unref(reply);
                 return r;
         }
@@ -114,7 +115,7 @@ static int collect_checkpoints(sd_bus_message *call, uint32_t uid, void *userdat
 }
 
 int api_on_collect_checkpoints(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return api_with_caller(userdata, call, collect_checkpoints, error);
+        return api_with_caller(userdata, call, collect_of_caller, error);
 }
 
 /* ---- one of them ---- */

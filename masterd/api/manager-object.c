@@ -460,7 +460,7 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 SD_BUS_RESULT("aa{sv}", checkpoints), api_on_list_checkpoints,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("CollectCheckpoints", SD_BUS_ARGS("u", job, "a{sv}", options),
-                                SD_BUS_RESULT("at", marked), api_on_collect_checkpoints,
+                                SD_BUS_RESULT("at", marked, "au", jobs), api_on_collect_checkpoints,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("PinCheckpoint", SD_BUS_ARGS("t", checkpoint, "b", pinned), SD_BUS_NO_RESULT,
                                 api_on_pin_checkpoint, SD_BUS_VTABLE_UNPRIVILEGED),

@@ -40,6 +40,7 @@ static const struct {
         { "backoff", FELT_NOW },
         { "stopGrace", FELT_NOW },
         { "rendezvous", FELT_NOW },
+        { "checkpoints", FELT_NOW },
         { "exitCodes", FELT_NOW },
         { "maxGlobalRoleFailureTimes", FELT_NOW },
         { "restartScope", FELT_NOW },

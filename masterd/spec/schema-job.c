@@ -227,6 +227,17 @@ static const struct key backoff_keys[] = {
 };
 static const struct schema backoff_schema = SCHEMA(backoff_keys);
 
+static const struct key checkpoints_keys[] = {
+        { "best", KEY_U32, AT(checkpoints_spec, best), RANGE(0, 1000000) },
+        { "trialBest", KEY_U32, AT(checkpoints_spec, trial_best), RANGE(0, 1000000) },
+        { "trialLatest", KEY_U32, AT(checkpoints_spec, trial_latest), RANGE(0, 1000000) },
+};
+static const struct schema checkpoints_schema = SCHEMA(checkpoints_keys);
+
+static bool has_checkpoints(const void *target) {
+        return checkpoints_spec_given(&((const struct job_spec *)target)->checkpoints);
+}
+
 static bool has_priority(const void *target) {
         const struct job_spec *s = target;
         return s->waits.priority != SPEC_PRIORITY_NONE;
@@ -272,6 +283,8 @@ static const struct key job_keys[] = {
           .written = job_has_data },
         { "input", KEY_MESSAGE, .offset = 0, .message = &input_extension_schema, .written = job_has_data },
         { "rendezvous", KEY_MESSAGE, AT(job_spec, rendezvous), .message = &rendezvous_schema },
+        { "checkpoints", KEY_MESSAGE, AT(job_spec, checkpoints), .message = &checkpoints_schema,
+          .written = has_checkpoints },
         { "stackSignal", KEY_TEXT, AT(job_spec, stack_signal), RANGE(1, 16), .valid = valid_stack_signal },
         { "cwd", KEY_TEXT, AT(job_spec, cwd), RANGE(1, SPEC_PATH_MAX), .valid = valid_directory },
         { "output", KEY_TEXT, AT(job_spec, output), RANGE(1, SPEC_PATH_MAX), .valid = valid_output },

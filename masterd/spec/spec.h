@@ -260,6 +260,14 @@ struct array_spec {
 };
 
 /* What trainers are told of changes of the job's membership. */
+/* What of its checkpoints stays when it has ended: so many of each; 0 all: everything. */
+struct checkpoints_spec {
+        uint32_t best, trial_best, trial_latest;
+};
+static inline bool checkpoints_spec_given(const struct checkpoints_spec *s) {
+        return s->best > 0 || s->trial_best > 0 || s->trial_latest > 0;
+}
+
 struct rendezvous_spec {
         char *signal;          /* "USR1", or NULL */
         int32_t signal_number; /* of it; 0: none */
@@ -283,6 +291,7 @@ struct job_spec {
         size_t n_roles; /* 1..SPEC_ROLES_MAX */
 
         struct rendezvous_spec rendezvous;
+        struct checkpoints_spec checkpoints;
         char *stack_signal;          /* "USR2", "none", or NULL */
         int32_t stack_signal_number; /* of it; 0: none */
         char *cwd;                   /* absolute directory on every host, or NULL: the job's work directory */

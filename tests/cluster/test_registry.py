@@ -124,7 +124,7 @@ def test_by_rest(cluster, where):
     assert mine.send("POST", "checkpoints/pin", {"checkpoint": rows[1]["checkpoint"]})[0] == 204
     assert mine.send("DELETE", f"checkpoint?checkpoint={number}")[0] == 409, "a model's"
     dry = mine.send("POST", "checkpoints/collect", {"job": job, "dryRun": True})
-    assert dry == (200, {"marked": [rows[2]["checkpoint"], rows[3]["checkpoint"]]}) or sorted(dry[1]["marked"]) == [rows[2]["checkpoint"], rows[3]["checkpoint"]]
+    assert dry[0] == 200 and sorted(dry[1]["marked"]) == [rows[2]["checkpoint"], rows[3]["checkpoint"]] and dry[1]["jobs"] == []
     assert mine.send("DELETE", f"checkpoint?checkpoint={rows[4]['checkpoint']}")[0] == 204 and len(listed(cluster, job)) == 4
 
 
@@ -145,6 +145,22 @@ def test_what_runs(cluster, where):
     assert steps(path) == ["t0/5"] and [r["step"] for r in listed(cluster, other)] == [5]
     collected(cluster, other, "--trial-best=0", "--trial-latest=0")
     assert steps(path) == [] and listed(cluster, other) == []
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_by_itself(cluster, where, killed):
+    """The job's key: what is not kept goes when it has ended, also where the master is killed then."""
+    path, inside = where
+    job = cluster.submit(search(inside, checkpoints={"trialBest": 1}))
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    if killed:
+        cluster.kill9("n1", MASTERD)
+        cluster.wait_nodes()
+    cluster.wait_for(lambda: steps(path) == ["t0/5", "t1/5"], 40, "the best of each")
+    cluster.wait_for(lambda: len(listed(cluster, job)) == 2, 20, "the rest forgotten")
+    said = [e["text"] for e in cluster.events(job, "checkpoints")]
+    assert said == ["8 checkpoints are removed, as its key checkpoints says"]
+    assert cluster.primusctl_json("config", str(job))["checkpoints"] == {"best": 0, "trialBest": 1, "trialLatest": 0}
 
 
 LIES = """

@@ -225,7 +225,7 @@ const struct route routes[] = {
           { { ROUTE_MANAGER, NULL, "CollectCheckpoints", true,
               TAKES(QUERY("job", "u"), OPTION("best", "u"), OPTION("trialBest", "u"),
                     OPTION("trialLatest", "u"), OPTION("dryRun", "b")),
-              ANSWERS({ "marked" }) } } },
+              ANSWERS({ "marked" }, { "jobs" }) } } },
         { "POST",
           "/v1/checkpoints/pin",
           { { ROUTE_MANAGER, NULL, "PinCheckpoint",

@@ -12,10 +12,7 @@
 #include "lib/json/get.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/commands.h"
-#include "tools/primusctl/commands/submit.h"
 #include "tools/primusctl/view/table.h"
-
-#define HOSTS_MAX 16u /* of one gc: a job each */
 
 struct checkpoints_options {
         uint64_t best, trial_best, trial_latest; /* one more than was said; 0: nothing was */
@@ -115,48 +112,6 @@ static int list_checkpoints(struct cli *c, const void *options, char **args, siz
 
 /* ---- gc ---- */
 
-/* A job that removes those of one host, as whoever calls. */
-static int submit_collector(struct cli *c, const char *host) {
-        _cleanup_(json_decref_p) json_t *config =
-                json_pack("{s:s, s:s, s:[{s:s, s:i, s:f, s:i, s:[s, s, s, s]}]}", "name", "checkpoints-gc",
-                          "nodes", host, "role", "roleName", "collect", "num", 1, "vcores", 0.1, "memoryMb",
-                          128, "argv", "python3", "-m", "primus.checkpoints", "collect");
-        _cleanup_free_ char *text = config ? json_dumps(config, JSON_COMPACT) : NULL;
-        struct job_ref job;
-        int r;
-
-        if (!text)
-                return cli_oom(c);
-        r = submission_send(c, &(struct submission){ .config = text, .config_size = strlen(text) }, &job);
-        if (!r && !c->json)
-                printf("Job %" PRIu32 " removes those that are on %s\n", job.number, host);
-        return r;
-}
-
-/* One for each host that has some; whatever is shared the first of them finds all of. */
-static int submit_collectors(struct cli *c, const json_t *marked) {
-        _cleanup_(json_decref_p) json_t *hosts = json_object();
-        const json_t *x;
-        size_t i;
-        int r = hosts ? 0 : cli_oom(c);
-
-        json_array_foreach (marked, i, x) {
-                const char *host = json_get_text(x, "host");
-
-                if (r || json_object_get(hosts, host))
-                        continue;
-                if (json_object_size(hosts) == HOSTS_MAX) {
-                        fprintf(stderr,
-                                "primusctl: there are some on other hosts, too: once these jobs have ended, "
-                                "the same again goes on\n");
-                        break;
-                }
-                r = json_object_set_new(hosts, host, json_true()) < 0 ? cli_oom(c)
-                                                                      : submit_collector(c, host);
-        }
-        return r;
-}
-
 static int by_id(const void *a, const void *b) {
         const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -220,9 +175,9 @@ static int collect_checkpoints(struct cli *c, const void *options, char **args, 
         const struct checkpoints_options *o = options;
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(json_decref_p) json_t *all = NULL, *picked = NULL;
-        const void *ids;
+        const void *ids, *jobs;
+        size_t size, n_jobs;
         struct job_ref job;
-        size_t size;
         int r = cli_job(c, args[0], &job);
 
         (void)n;
@@ -230,7 +185,8 @@ static int collect_checkpoints(struct cli *c, const void *options, char **args, 
                 r = collect_call(c, o, job.number, &m);
         if (!r)
                 r = cli_call(c, m, NULL, &reply);
-        if (!r && sd_bus_message_read_array(reply, 't', &ids, &size) < 0)
+        if (!r && (sd_bus_message_read_array(reply, 't', &ids, &size) < 0 ||
+                   sd_bus_message_read_array(reply, 'u', &jobs, &n_jobs) < 0))
                 r = cli_bad_reply(c, -EBADMSG);
         if (!r)
                 r = ask_checkpoints(c, job.number, &all);
@@ -238,7 +194,9 @@ static int collect_checkpoints(struct cli *c, const void *options, char **args, 
                 r = pick_checkpoints(c, all, o->dry_run, ids, size / sizeof(uint64_t), &picked);
         if (!r)
                 r = show_checkpoints(c, picked, "Nothing is to be removed");
-        return r || o->dry_run ? r : submit_collectors(c, picked);
+        for (size_t i = 0; !r && !c->json && i < n_jobs / sizeof(uint32_t); i++)
+                printf("Job %" PRIu32 " removes them, as you\n", ((const uint32_t *)jobs)[i]);
+        return r;
 }
 
 /* ---- one of them ---- */
