@@ -14,10 +14,11 @@
 #include "masterd/core/record.h"
 #include "masterd/watch/checkpoints.h"
 
-/* It runs as the owner, who has Primus for Python where its trainers do. */
+/* It runs as the owner, who has Primus for Python where its trainers do. host NULL: anywhere; what is shared
+ * it finds there as well. */
 static char *collector_config(const char *host, const char *queue) {
         json_t *j =
-                json_pack("{s:s, s:s, s:s*, s:[{s:s, s:f, s:i, s:[s, s, s, s]}]}", "name", "checkpoints-gc",
+                json_pack("{s:s, s:s*, s:s*, s:[{s:s, s:f, s:i, s:[s, s, s, s]}]}", "name", "checkpoints-gc",
                           "nodes", host, "queue", queue, "role", "roleName", "collect", "vcores", 0.1,
                           "memoryMb", 128, "argv", "python3", "-m", "primus.checkpoints", "collect");
         char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
@@ -63,8 +64,8 @@ static int submit_collectors(struct manager *m, uint32_t owner, uint32_t job, st
                 if (!x->marked || (x->facts.job != job && x->facts.run != job) ||
                     !is_new(hosts, c->n_jobs, x->facts.host))
                         continue;
-                r = submit_collector(m, owner, x->facts.host, of ? of->spec->queue : NULL,
-                                     c->jobs + c->n_jobs, error);
+                r = submit_collector(m, owner, nodes_get(&m->nodes, x->facts.host) ? x->facts.host : NULL,
+                                     of ? of->spec->queue : NULL, c->jobs + c->n_jobs, error);
                 if (r < 0)
                         return r;
                 hosts[c->n_jobs++] = x->facts.host;
@@ -86,7 +87,7 @@ void collected_done(struct collected *c) {
 
 void collect_job_ended(struct manager *m, struct job *j) {
         const struct checkpoints_spec *s = &j->spec->checkpoints;
-        const struct checkpoint_policy p = { s->best, s->trial_best, s->trial_latest };
+        struct checkpoint_policy p = { s->best, s->trial_best, s->trial_latest };
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(collected_done) struct collected c = {};
         int r;
@@ -94,6 +95,9 @@ void collect_job_ended(struct manager *m, struct job *j) {
         /* Of an element its array decides. */
         if (j->element.array > 0 || !checkpoints_spec_given(s))
                 return;
+        /* Whoever runs again what did not succeed finds where it was. */
+        if (j->state != JOB_SUCCEEDED && p.trial_latest == 0)
+                p.trial_latest = 1;
         r = collect_checkpoints(m, j->owner, j->number, &p, false, &c, &error);
         if (c.n_ids > 0)
                 record_event(m, j, "checkpoints", NULL,

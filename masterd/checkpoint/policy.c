@@ -52,6 +52,8 @@ void checkpoint_policy_choose(const struct checkpoint_policy *p, struct checkpoi
         for (size_t k = 0; k < sizeof(rules) / sizeof(*rules); k++) {
                 uint32_t rank = 0;
 
+                if (n == 0) /* there may be no list */
+                        return;
                 qsort(list, n, sizeof(*list), rules[k].order);
                 for (size_t i = 0; i < n; i++) {
                         if (rules[k].each_trial && i > 0 && by_trial(list + i - 1, list + i) != 0)

@@ -405,7 +405,7 @@ def test_training(cluster, browse):
     b.wait(lambda: b.run(DRAWN) > 20, what="a curve by orders of size")
     assert b.unnamed() == []
     b.window(400, WINDOW[1])
-    assert b.run("return document.documentElement.scrollWidth") <= 400
+    b.wait(lambda: b.run("return document.documentElement.scrollWidth") <= 400, what="charts that are drawn anew, as wide as the window")
     b.window(*WINDOW)
     cluster.kill(job)
     cluster.wait_job(job)

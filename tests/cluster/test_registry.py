@@ -163,6 +163,14 @@ def test_by_itself(cluster, where, killed):
     assert cluster.primusctl_json("config", str(job))["checkpoints"] == {"best": 0, "trialBest": 1, "trialLatest": 0}
 
 
+def test_that_fails(cluster, where):
+    """Whoever runs it again finds where it was: the latest stays, whatever is said."""
+    path, inside = where
+    job = cluster.submit({"name": "f", "env": {"WHERE": inside}, "checkpoints": {"best": 1}, "role": role(argv=["python3", "-c", TRAINER.replace("step != 4", "step < 4") + "raise SystemExit(1)"], failover={"commonFailoverPolicy": {"restartType": "NEVER"}})})
+    cluster.wait_state(job, "FAILED", timeout=40)
+    cluster.wait_for(lambda: steps(path) == ["t0/3", "t0/5"], 40, "the best and the latest")
+
+
 LIES = """
 import json, os, sys
 from primus import _registry
