@@ -61,8 +61,7 @@ static int submit_collectors(struct manager *m, uint32_t owner, uint32_t job, st
              x = checkpoints_after(all, owner, x->id)) {
                 int r;
 
-                if (!x->marked || (x->facts.job != job && x->facts.run != job) ||
-                    !is_new(hosts, c->n_jobs, x->facts.host))
+                if (!x->marked || !checkpoint_is_of(x, job) || !is_new(hosts, c->n_jobs, x->facts.host))
                         continue;
                 r = submit_collector(m, owner, nodes_get(&m->nodes, x->facts.host) ? x->facts.host : NULL,
                                      of ? of->spec->queue : NULL, c->jobs + c->n_jobs, error);

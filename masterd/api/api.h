@@ -77,6 +77,8 @@ int api_on_list_checkpoints(sd_bus_message *call, void *userdata, sd_bus_error *
 int api_on_collect_checkpoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_pin_checkpoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_forget_checkpoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
+/* That checkpoint is to be removed: the error. */
+int api_checkpoint_marked(uint64_t id, sd_bus_error *error);
 int api_on_list_models(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_register_model(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_edit_model(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -64,7 +64,7 @@ static int list_checkpoints(sd_bus_message *call, uint32_t uid, void *userdata, 
                 if (!x)
                         break;
                 after = x->id;
-                if (job != 0 && job != x->facts.job && job != x->facts.run)
+                if (job != 0 && !checkpoint_is_of(x, job))
                         continue;
                 r = append_checkpoint(reply, x, &bytes);
                 n++;
@@ -139,6 +139,11 @@ static struct checkpoint *find_called(struct manager *m, sd_bus_message *call, s
         return x;
 }
 
+int api_checkpoint_marked(uint64_t id, sd_bus_error *error) {
+        return sd_bus_error_setf(error, ERROR_BUSY,
+                                 "Checkpoint %" PRIu64 " is to be removed: a policy did not keep it", id);
+}
+
 static int pin_checkpoint(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         int r, pin;
@@ -149,9 +154,7 @@ static int pin_checkpoint(sd_bus_message *call, uint32_t uid, void *userdata, sd
         TRY(sd_bus_message_read_basic(call, 'b', &pin));
         r = checkpoint_pin(m, x, pin);
         if (r == -EBUSY)
-                return sd_bus_error_setf(error, ERROR_BUSY,
-                                         "Checkpoint %" PRIu64 " is to be removed: a policy did not keep it",
-                                         x->id);
+                return api_checkpoint_marked(x->id, error);
         return r < 0 ? r : manager_answer_later(m, call, "");
 }
 

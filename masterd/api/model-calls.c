@@ -81,8 +81,7 @@ static int check_words(struct model_words *w, char labels[static LABELS_TEXT_MAX
 
 /* ---- ListModels ---- */
 
-static int append_model(sd_bus_message *reply, const struct models *all, const struct checkpoints *c,
-                        const struct model *x) {
+static int append_model(sd_bus_message *reply, const struct checkpoints *c, const struct model *x) {
         const bool gone = checkpoints_get(c, x->checkpoint) == NULL;
 
         TRY(sd_bus_message_open_container(reply, 'a', "{sv}"));
@@ -111,7 +110,7 @@ static int list_models(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         r = reply_dicts_new(call, &reply);
         for (const struct model *x = models_next(all, NULL); r >= 0 && x; x = models_next(all, x))
                 if ((uid == 0 || x->owner == uid) && (!*name || strcmp(x->name, name) == 0))
-                        r = append_model(reply, all, checkpoints_of(m), x);
+                        r = append_model(reply, checkpoints_of(m), x);
         return reply_list_send(reply, r);
 }
 
@@ -123,9 +122,7 @@ int api_on_list_models(sd_bus_message *call, void *userdata, sd_bus_error *error
 
 static int refuse_register(int r, uint64_t id, sd_bus_error *error) {
         if (r == -EBUSY)
-                return sd_bus_error_setf(error, ERROR_BUSY,
-                                         "Checkpoint %" PRIu64 " is to be removed: a policy did not keep it",
-                                         id);
+                return api_checkpoint_marked(id, error);
         if (r == -EDQUOT || r == -ENOSPC)
                 return sd_bus_error_setf(error, ERROR_REFUSED,
                                          "%s %u versions of models are there, as many as may be",

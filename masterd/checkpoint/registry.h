@@ -40,6 +40,11 @@ struct checkpoint {
         UT_hash_handle hh, user_hh; /* by id; by path, of its owner; both in the order of the ids */
 };
 
+/* Of the job: of the array as a whole, or of one of its elements. */
+static inline bool checkpoint_is_of(const struct checkpoint *x, uint32_t job) {
+        return x->facts.job == job || x->facts.run == job;
+}
+
 struct checkpoints;
 
 int checkpoints_new(struct checkpoints **ret);

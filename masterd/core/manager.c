@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/exit.h"
 #include "lib/base/log.h"
+#include "lib/wire/errors.h"
 #include "masterd/caller/reply.h"
 #include "masterd/core/changes.h"
 #include "masterd/core/space-parts.h"
@@ -45,6 +46,17 @@ struct executor *manager_attempt(struct manager *m, const struct executor_id *id
 
         return j && sd_id128_equal(j->uid, id->job_uid) ? job_attempt(j, id->role, id->index, id->attempt)
                                                         : NULL;
+}
+
+int manager_attempt_of(struct manager *m, const struct node *node, const struct executor_id *id,
+                       struct executor **ret, sd_bus_error *error) {
+        struct executor *x = manager_attempt(m, id);
+
+        if (!x || x->node != node)
+                return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN,
+                                         "no such attempt of an executor runs there");
+        *ret = x;
+        return 0;
 }
 
 static void effects_free(struct effect *e) {

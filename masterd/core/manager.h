@@ -92,3 +92,6 @@ int manager_answer_later(struct manager *m, sd_bus_message *call, const char *ty
 struct job *manager_job(struct manager *m, uint32_t number);
 /* The executor whose latest attempt that is; of a job that had the number before: NULL. */
 struct executor *manager_attempt(struct manager *m, const struct executor_id *id);
+/* The same of what that node says of one of its own: 0, or negative with UnknownExecutor set. */
+int manager_attempt_of(struct manager *m, const struct node *node, const struct executor_id *id,
+                       struct executor **ret, sd_bus_error *error);

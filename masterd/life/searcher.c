@@ -159,15 +159,13 @@ static int ask_hello(struct manager *m, const struct job *array, sd_bus_message 
 
 int searcher_asks(struct manager *m, const struct node *node, sd_bus_message *call,
                   const struct search_question *q, sd_bus_error *error) {
-        struct executor *x = manager_attempt(m, &q->id);
+        struct executor *x;
         _cleanup_(talk_done) struct talk t = {};
         char why[TALK_WHY_MAX], clean[TALK_WHY_MAX];
         struct job *array;
         int r;
 
-        if (!x || x->node != node)
-                return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN,
-                                         "no such attempt of an executor runs there");
+        TRY(manager_attempt_of(m, node, &q->id, &x, error));
         array = arrays_of_searcher(m, x->job);
         if (!array)
                 return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "job %u is no searcher of a search",

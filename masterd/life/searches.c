@@ -245,7 +245,7 @@ static uint64_t results_max(const struct trials *t) {
 
 static struct job *search_of(struct manager *m, const struct job *e) {
         uint32_t position;
-        struct job *j = e ? arrays_of(m, e, &position) : NULL;
+        struct job *j = arrays_of(m, e, &position);
 
         return j && j->array->trials ? j : NULL;
 }
@@ -285,15 +285,15 @@ static void report_invalid(struct manager *m, struct job *j, struct job *e) {
 
 int searches_reported(struct manager *m, const struct node *node, sd_bus_message *call,
                       const struct trial_report *report, sd_bus_error *error) {
-        struct executor *x = manager_attempt(m, &report->id);
-        struct job *e = x ? x->job : NULL, *j = search_of(m, e);
+        struct executor *x;
+        struct job *e, *j;
         struct trial_event v = { .kind = TRIAL_VALIDATED, .time = report->step, .metric = report->metric };
         struct search_reason why;
         int r;
 
-        if (!x || x->node != node)
-                return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN,
-                                         "no such attempt of an executor runs there");
+        TRY(manager_attempt_of(m, node, &report->id, &x, error));
+        e = x->job;
+        j = search_of(m, e);
         if (!j)
                 return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "job %u is no trial of a search",
                                          e->number);

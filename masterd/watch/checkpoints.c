@@ -11,7 +11,7 @@
 #include "lib/base/bits.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/element.h"
-#include "lib/base/log.h"
+#include "lib/base/grow.h"
 #include "lib/base/try.h"
 #include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
@@ -110,6 +110,7 @@ static void place_facts(struct manager *m, const struct executor *x, struct chec
         uint32_t position;
         const struct job *array = arrays_of(m, x->job, &position);
         const char *metric = array && array->array->trials ? array->spec->search.metric : NULL;
+        const double value = metric ? checkpoint_value(f->metrics, metric) : NAN;
 
         f->owner = x->job->owner;
         f->run = x->job->number;
@@ -118,11 +119,11 @@ static void place_facts(struct manager *m, const struct executor *x, struct chec
                            ? x->job->element.index
                            : CHECKPOINT_NO_TRIAL;
         f->host = x->node->name;
-        if (!metric || isnan(checkpoint_value(f->metrics, metric)))
+        if (isnan(value))
                 return;
         f->metric = metric;
         f->smaller = array->spec->search.smaller;
-        f->value = checkpoint_value(f->metrics, metric);
+        f->value = value;
 }
 
 static int take_saved(struct manager *m, const struct executor *e, sd_bus_message *call,
@@ -185,21 +186,19 @@ static int take_talk(struct manager *m, const struct executor *e, sd_bus_message
 int checkpoints_asked(struct manager *m, const struct node *node, sd_bus_message *call,
                       const struct search_question *q, sd_bus_error *error) {
         char why[CHECKPOINT_WHY_MAX], clean[CHECKPOINT_WHY_MAX];
-        struct executor *x = manager_attempt(m, &q->id);
-        struct checkpoint_talk t = {};
+        _cleanup_(checkpoint_talk_done) struct checkpoint_talk t = {};
+        struct executor *x;
         int r = checkpoint_talk_read(q->text, &t, why);
 
         if (r == -ENOENT)
                 return r;
-        if (!x || x->node != node)
-                r = sd_bus_error_setf(error, LINK_ERROR_UNKNOWN, "no such attempt of an executor runs there");
-        else if (r == -EINVAL)
-                r = sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s",
-                                      utf8_clean(why, strlen(why), clean, sizeof(clean)));
-        else if (r == 0)
-                r = take_talk(m, x, call, &t, error);
-        checkpoint_talk_done(&t);
-        return r < 0 ? r : 1;
+        TRY(manager_attempt_of(m, node, &q->id, &x, error));
+        if (r == -EINVAL)
+                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s",
+                                         utf8_clean(why, strlen(why), clean, sizeof(clean)));
+        TRY(r);
+        TRY(take_talk(m, x, call, &t, error));
+        return 1;
 }
 
 /* ---- what their owner says ---- */
@@ -224,32 +223,30 @@ static bool run_goes_on(struct manager *m, const struct checkpoint *x) {
         return j && !job_state_ended(j->state);
 }
 
-/* Of those of the job that are not marked yet. *n: how many. NULL: out of memory. */
-static struct checkpoint_choice *choices_of(struct manager *m, uint32_t owner, uint32_t job, size_t *n) {
+/* Of those of the job that are not marked yet; NULL where there are none. */
+static int choices_of(struct manager *m, uint32_t owner, uint32_t job, struct checkpoint_choice **ret,
+                      size_t *n) {
         const struct checkpoints *c = m->watch->checkpoints;
-        struct checkpoint_choice *list = NULL;
-        struct checkpoint *x;
 
-        for (int round = 0; round < 2; round++) {
-                *n = 0;
-                for (x = checkpoints_after(c, owner, 0); x; x = checkpoints_after(c, owner, x->id))
-                        if ((x->facts.job == job || x->facts.run == job) && !x->marked) {
-                                if (list)
-                                        list[*n].checkpoint = x;
-                                ++*n;
-                        }
-                if (!list && !(list = calloc(*n + 1, sizeof(*list))))
-                        return NULL;
+        *n = 0;
+        for (struct checkpoint *x = checkpoints_after(c, owner, 0); x;
+             x = checkpoints_after(c, owner, x->id)) {
+                if (!checkpoint_is_of(x, job) || x->marked)
+                        continue;
+                TRY(ARRAY_DOUBLE(*ret, *n));
+                (*ret)[(*n)++] = (struct checkpoint_choice){ .checkpoint = x };
         }
-        return list;
+        return 0;
 }
 
 int checkpoints_collect(struct manager *m, uint32_t owner, uint32_t job, const struct checkpoint_policy *p,
                         bool dry, uint64_t **ret_ids, size_t *ret_n) {
         size_t n, n_ids = 0;
-        _cleanup_free_ struct checkpoint_choice *list = choices_of(m, owner, job, &n);
-        uint64_t *ids = list ? calloc(n + 1, sizeof(*ids)) : NULL;
+        _cleanup_free_ struct checkpoint_choice *list = NULL;
+        uint64_t *ids;
 
+        TRY(choices_of(m, owner, job, &list, &n));
+        ids = calloc(n + 1, sizeof(*ids));
         if (!ids)
                 return -ENOMEM;
         checkpoint_policy_choose(p, list, n);

@@ -12,8 +12,6 @@
 struct manager;
 struct node;
 
-#define CHECKPOINTS_SENTENCE_MAX 256u
-
 /* From the store. */
 int checkpoints_load(struct manager *m);
 

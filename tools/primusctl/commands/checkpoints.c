@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl checkpoints: those that trainers have told of; which of them stay. */
+#include "tools/primusctl/commands/checkpoints.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/format.h"
 #include "lib/base/parse.h"
 #include "lib/json/get.h"
@@ -21,6 +22,15 @@ struct checkpoints_options {
 
 /* ---- list ---- */
 
+int checkpoints_some(struct cli *c, uint32_t job, uint64_t after, json_t **ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        int r = cli_manager_call(c, "ListCheckpoints", &m);
+
+        if (!r && sd_bus_message_append(m, "ut", job, after) < 0)
+                r = cli_oom(c);
+        return r ? r : ask_list(c, m, NULL, &json_checkpoint, ret);
+}
+
 /* All of that job; 0: of all jobs. */
 static int ask_checkpoints(struct cli *c, uint32_t job, json_t **ret) {
         _cleanup_(json_decref_p) json_t *all = json_array();
@@ -28,14 +38,9 @@ static int ask_checkpoints(struct cli *c, uint32_t job, json_t **ret) {
         size_t n;
 
         do { /* 1000 at most in an answer */
-                _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
                 _cleanup_(json_decref_p) json_t *some = NULL;
-                int r = cli_manager_call(c, "ListCheckpoints", &m);
+                int r = checkpoints_some(c, job, after, &some);
 
-                if (!r && sd_bus_message_append(m, "ut", job, after) < 0)
-                        r = cli_oom(c);
-                if (!r)
-                        r = ask_list(c, m, NULL, &json_checkpoint, &some);
                 if (r)
                         return r;
                 n = json_array_size(some);
@@ -48,7 +53,7 @@ static int ask_checkpoints(struct cli *c, uint32_t job, json_t **ret) {
 }
 
 static void put_checkpoint(struct table *t, const json_t *x) {
-        char bytes[FORMAT_SIZE_MAX], age[FORMAT_DURATION_MAX];
+        char bytes[FORMAT_SIZE_MAX];
         const json_t *trial = json_object_get(x, "trial"), *value = json_object_get(x, "value");
 
         table_set(t, 0, COLOR_BOLD, "%" PRIu64, json_get_number(x, "checkpoint"));
@@ -61,8 +66,7 @@ static void put_checkpoint(struct table *t, const json_t *x) {
         if (json_is_number(value))
                 table_set(t, 3, COLOR_NONE, "%s %.6g", json_get_text(x, "metric"), json_number_value(value));
         table_set(t, 4, COLOR_NONE, "%s", format_size(json_get_number(x, "bytes"), bytes, sizeof(bytes)));
-        table_set(t, 5, COLOR_NONE, "%s ago",
-                  format_duration(usec_sub(now_real(), json_get_number(x, "saved")), age, sizeof(age)));
+        table_set_age(t, 5, json_get_number(x, "saved"));
         table_set(t, 6, COLOR_NONE, "%s",
                   json_is_true(json_object_get(x, "marked"))   ? "to be removed"
                   : json_is_true(json_object_get(x, "pinned")) ? "pinned"
@@ -201,28 +205,50 @@ static int collect_checkpoints(struct cli *c, const void *options, char **args, 
 
 /* ---- one of them ---- */
 
-static int call_one(struct cli *c, const char *method, const char *text, const int *pin) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-        uint64_t id;
-        int r = parse_u64(text, 1, UINT64_MAX, &id) < 0
-                        ? cli_usage(c,
-                                    "not a checkpoint's number: %s ('primusctl checkpoints list' has them)",
-                                    text)
-                        : cli_manager_call(c, method, &m);
+int checkpoint_number(const struct cli *c, const char *text, uint64_t *ret) {
+        return parse_u64(text, 1, UINT64_MAX, ret) < 0
+                       ? cli_usage(c, "not a checkpoint's number: %s ('primusctl checkpoints list' has them)",
+                                   text)
+                       : 0;
+}
 
-        if (!r && (sd_bus_message_append(m, "t", id) < 0 || (pin && sd_bus_message_append(m, "b", *pin) < 0)))
+int checkpoint_pin(struct cli *c, uint64_t id, bool pin) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = cli_manager_call(c, "PinCheckpoint", &m);
+
+        if (!r && sd_bus_message_append(m, "tb", id, (int)pin) < 0)
+                r = cli_oom(c);
+        return r ? r : cli_call(c, m, NULL, &reply);
+}
+
+static int pin_one(struct cli *c, uint64_t id) {
+        return checkpoint_pin(c, id, true);
+}
+
+static int unpin_one(struct cli *c, uint64_t id) {
+        return checkpoint_pin(c, id, false);
+}
+
+static int forget_one(struct cli *c, uint64_t id) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = cli_manager_call(c, "ForgetCheckpoint", &m);
+
+        if (!r && sd_bus_message_append(m, "t", id) < 0)
                 r = cli_oom(c);
         return r ? r : cli_call(c, m, NULL, &reply);
 }
 
 /* One that is refused does not keep the others from it. */
-static int call_each(struct cli *c, const char *method, const int *pin, const char *says, char **args,
+static int call_each(struct cli *c, int (*call)(struct cli *c, uint64_t id), const char *says, char **args,
                      size_t n) {
         int worst = 0;
 
         for (size_t i = 0; i < n; i++) {
-                int r = call_one(c, method, args[i], pin);
+                uint64_t id;
+                int r = checkpoint_number(c, args[i], &id);
 
+                if (!r)
+                        r = call(c, id);
                 if (!r && !c->json)
                         printf("Checkpoint %s %s\n", args[i], says);
                 worst = worst ?: r;
@@ -232,17 +258,17 @@ static int call_each(struct cli *c, const char *method, const int *pin, const ch
 
 static int pin_each(struct cli *c, const void *options, char **args, size_t n) {
         (void)options;
-        return call_each(c, "PinCheckpoint", &(int){ 1 }, "stays, whatever gc is told to keep", args, n);
+        return call_each(c, pin_one, "stays, whatever gc is told to keep", args, n);
 }
 
 static int unpin_each(struct cli *c, const void *options, char **args, size_t n) {
         (void)options;
-        return call_each(c, "PinCheckpoint", &(int){ 0 }, "is one as others are", args, n);
+        return call_each(c, unpin_one, "is one as others are", args, n);
 }
 
 static int forget_each(struct cli *c, const void *options, char **args, size_t n) {
         (void)options;
-        return call_each(c, "ForgetCheckpoint", NULL, "is forgotten; its files stay as they are", args, n);
+        return call_each(c, forget_one, "is forgotten; its files stay as they are", args, n);
 }
 
 static int checkpoints_run(struct cli *c, void *options, char **args, size_t n) {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/format.h"
 #include "lib/base/try.h"
 #include "lib/json/get.h"
@@ -117,13 +116,6 @@ static void set_number(struct table *t, size_t column, const json_t *v) {
                 table_set(t, column, COLOR_DIM, "-");
 }
 
-static void set_age(struct table *t, size_t column, uint64_t real) {
-        char text[FORMAT_DURATION_MAX];
-
-        table_set(t, column, COLOR_NONE, "%s ago",
-                  format_duration(usec_sub(now_real(), real), text, sizeof(text)));
-}
-
 static const struct table_column metric_columns[] = {
         { "JOB", .right = true },     { "ROLE" },
         { "NAME", .fills = true },    { "SERIES", .right = true },
@@ -147,7 +139,7 @@ static void put_metrics(struct table *t, uint32_t job, const json_t *metrics) {
                         set_number(t, 6, json_object_get(x, "min"));
                         set_number(t, 7, json_object_get(x, "max"));
                         table_set(t, 8, COLOR_NONE, "%" PRIu64, json_get_number(x, "reports"));
-                        set_age(t, 9, json_get_number(x, "at"));
+                        table_set_age(t, 9, json_get_number(x, "at"));
                 }
 }
 

@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
-#include "lib/base/format.h"
 #include "lib/base/parse.h"
 #include "lib/json/get.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/commands.h"
+#include "tools/primusctl/commands/checkpoints.h"
 #include "tools/primusctl/view/table.h"
 
 struct model_options {
@@ -75,15 +74,10 @@ static int find_model(struct cli *c, const char *from, char **ret) {
 
 /* The first behind the number before it. */
 static int find_checkpoint(struct cli *c, uint64_t id, char **ret) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
         _cleanup_(json_decref_p) json_t *some = NULL;
         const json_t *x;
-        int r = cli_manager_call(c, "ListCheckpoints", &m);
+        int r = checkpoints_some(c, 0, id - 1, &some);
 
-        if (!r && sd_bus_message_append(m, "ut", UINT32_C(0), id - 1) < 0)
-                r = cli_oom(c);
-        if (!r)
-                r = ask_list(c, m, NULL, &json_checkpoint, &some);
         if (r)
                 return r;
         x = json_array_get(some, 0);
@@ -95,14 +89,9 @@ static int find_checkpoint(struct cli *c, uint64_t id, char **ret) {
         return *ret ? 0 : cli_oom(c);
 }
 
-static int pin_checkpoint(struct cli *c, uint64_t id) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-        int r = cli_manager_call(c, "PinCheckpoint", &m);
+static int pin_source(struct cli *c, uint64_t id) {
+        int r = checkpoint_pin(c, id, true);
 
-        if (!r && sd_bus_message_append(m, "tb", id, 1) < 0)
-                r = cli_oom(c);
-        if (!r)
-                r = cli_call(c, m, NULL, &reply);
         if (!r)
                 fprintf(stderr, "Checkpoint %" PRIu64 " is pinned: a job begins from it\n", id);
         return r;
@@ -120,7 +109,7 @@ int model_source(struct cli *c, const char *from, bool pin, char **ret) {
                 return find_model(c, from, ret);
         r = find_checkpoint(c, id, ret);
         if (!r && pin)
-                r = pin_checkpoint(c, id);
+                r = pin_source(c, id);
         if (r) {
                 free(*ret);
                 *ret = NULL;
@@ -131,7 +120,6 @@ int model_source(struct cli *c, const char *from, bool pin, char **ret) {
 /* ---- list ---- */
 
 static void put_model(struct table *t, const json_t *x) {
-        char age[FORMAT_DURATION_MAX];
         const json_t *value = json_object_get(x, "value");
 
         table_set(t, 0, COLOR_BOLD, "%s@%" PRIu64, json_get_text(x, "name"), json_get_number(x, "version"));
@@ -139,8 +127,7 @@ static void put_model(struct table *t, const json_t *x) {
         table_set(t, 2, COLOR_NONE, "%" PRIu64, json_get_number(x, "step"));
         if (json_is_number(value))
                 table_set(t, 3, COLOR_NONE, "%s %.6g", json_get_text(x, "metric"), json_number_value(value));
-        table_set(t, 4, COLOR_NONE, "%s ago",
-                  format_duration(usec_sub(now_real(), json_get_number(x, "registered")), age, sizeof(age)));
+        table_set_age(t, 4, json_get_number(x, "registered"));
         table_set(t, 5, COLOR_NONE, "%s",
                   json_is_true(json_object_get(x, "gone"))       ? "gone"
                   : json_is_true(json_object_get(x, "archived")) ? "archived"
@@ -209,13 +196,11 @@ static int register_model(struct cli *c, const void *options, char **args, size_
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         uint32_t version;
         uint64_t id;
-        int r = parse_u64(args[1], 1, UINT64_MAX, &id) < 0
-                        ? cli_usage(c,
-                                    "not a checkpoint's number: %s ('primusctl checkpoints list' has them)",
-                                    args[1])
-                        : cli_manager_call(c, "RegisterModel", &m);
+        int r = checkpoint_number(c, args[1], &id);
 
         (void)n;
+        if (!r)
+                r = cli_manager_call(c, "RegisterModel", &m);
         if (!r && sd_bus_message_append(m, "st", args[0], id) < 0)
                 r = cli_fail(c, "not a model's name: it is not UTF-8");
         if (!r)

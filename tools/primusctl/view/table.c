@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
+#include "lib/base/format.h"
 #include "lib/base/library.h"
 
 #define SMARTCOLS_FUNCTIONS(X)                                                                               \
@@ -116,6 +118,13 @@ void table_set(struct table *t, size_t column, enum color color, const char *for
                                                color_sequence(color));
         if (r < 0)
                 t->error = r;
+}
+
+void table_set_age(struct table *t, size_t column, uint64_t real) {
+        char text[FORMAT_DURATION_MAX];
+
+        table_set(t, column, COLOR_NONE, "%s ago",
+                  format_duration(usec_sub(now_real(), real), text, sizeof(text)));
 }
 
 int table_print_or(const struct cli *c, struct table *t, const char *empty) {

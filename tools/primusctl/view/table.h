@@ -26,6 +26,8 @@ int table_row(struct table *t);
 /* Sets a cell of the current row; control characters are shown as '?'. Failures are kept and reported by
  * table_print(). */
 void table_set(struct table *t, size_t column, enum color color, const char *format, ...) _printf_(4, 5);
+/* How long that moment (CLOCK_REALTIME) is past: "2h 3min ago". */
+void table_set_age(struct table *t, size_t column, uint64_t real);
 /* Prints it to standard output. */
 int table_print(const struct cli *c, struct table *t);
 

@@ -126,10 +126,10 @@ def _manifest(path):
     return m
 
 
-def _sizes(path):
-    """Of all ranks' files."""
-    world = _manifest(path / "manifest-0.json")["world"]
-    return [f["size"] for rank in range(world) for f in _manifest(path / f"manifest-{rank}.json")["files"].values()]
+def _sizes(path, first):
+    """Of all ranks' files; first is rank 0's manifest."""
+    manifests = [first, *(_manifest(path / f"manifest-{rank}.json") for rank in range(1, first["world"]))]
+    return [f["size"] for m in manifests for f in m["files"].values()]
 
 
 def _remove(path):
@@ -329,7 +329,8 @@ class Store:
             return
         self._told = path
         with contextlib.suppress(Broken, OSError):  # it is gone again
-            _registry.saved(path, _manifest(path / "manifest-0.json"), _sizes(path), self.metric, self.smaller)
+            first = _manifest(path / "manifest-0.json")
+            _registry.saved(path, first, _sizes(path, first), self.metric, self.smaller)
 
     @staticmethod
     def _remove(path):
@@ -399,17 +400,15 @@ def collect(registry=None, host=None):
     host = host or os.environ.get("PRIMUS_NODE", "")
     removed = left = after = 0
     while rows := registry.marked(after):
-        for row in rows:
-            after = row["id"]
-            if not any(again["id"] == row["id"] for again in registry.marked(row["id"] - 1)[:1]):
-                continue  # somebody goes on from it since
-            why = _collect_one(row, host)
-            if why is None:
-                registry.ask(op="checkpointGone", path=row["path"])
-                removed += 1
-            else:
-                left += row["host"] == host
-                print(f"primus.checkpoints: {row['path']} is left alone: {why}", file=sys.stderr, flush=True)
+        row = rows[0]  # the others are asked for again: somebody may go on from them meanwhile
+        after = row["id"]
+        why = _collect_one(row, host)
+        if why is None:
+            registry.ask(op="checkpointGone", path=row["path"])
+            removed += 1
+        else:
+            left += row["host"] == host
+            print(f"primus.checkpoints: {row['path']} is left alone: {why}", file=sys.stderr, flush=True)
     print(f"{removed} checkpoints removed", flush=True)
     return left
 
