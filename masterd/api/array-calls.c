@@ -37,10 +37,9 @@ static int append_counts(sd_bus_message *reply, const struct array *a) {
         if (a->searcher.job > 0)
                 TRY(sd_bus_message_append(reply, "{sv}", "searcher", "u", a->searcher.job));
         return sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "size", "u", array_total(a),
-                                     "waiting", "u",
-                                     n[ELEMENT_UNMADE] + n[ELEMENT_WAITS] + array_total(a) - a->range.n,
-                                     "running", "u", n[ELEMENT_RUNS], "succeeded", "u", n[ELEMENT_SUCCEEDED],
-                                     "failed", "u", n[ELEMENT_FAILED], "killed", "u", n[ELEMENT_KILLED]);
+                                     "waiting", "u", array_waiting(a), "running", "u", n[ELEMENT_RUNS],
+                                     "succeeded", "u", n[ELEMENT_SUCCEEDED], "failed", "u", n[ELEMENT_FAILED],
+                                     "killed", "u", n[ELEMENT_KILLED]);
 }
 
 int api_append_place(sd_bus_message *reply, const char *key, uint32_t array, uint32_t index) {

@@ -48,8 +48,8 @@ static int append_roles(sd_bus_message *reply, const struct job *j) {
         if (r >= 0 && j->array) { /* whoever shows roles shows its elements */
                 const uint32_t *n = j->array->n_state;
                 r = sd_bus_message_append(reply, "(suuuuuuu)", "elements", j->array->range.n, n[ELEMENT_RUNS],
-                                          n[ELEMENT_UNMADE] + n[ELEMENT_WAITS], n[ELEMENT_SUCCEEDED],
-                                          n[ELEMENT_FAILED], n[ELEMENT_KILLED], 0u);
+                                          n[ELEMENT_UNMADE] + n[ELEMENT_WAITS] + n[ELEMENT_PARKED],
+                                          n[ELEMENT_SUCCEEDED], n[ELEMENT_FAILED], n[ELEMENT_KILLED], 0u);
         }
         for (size_t i = 0; r >= 0 && !j->array && i < j->spec->n_roles; i++) {
                 const struct role *role = j->roles + i;

@@ -145,8 +145,17 @@ uint32_t array_active(const struct array *a) {
         return a->n_state[ELEMENT_WAITS] + a->n_state[ELEMENT_RUNS];
 }
 
+uint32_t array_under_way(const struct array *a) {
+        return array_active(a) + a->n_state[ELEMENT_PARKED];
+}
+
+uint32_t array_waiting(const struct array *a) {
+        return a->n_state[ELEMENT_UNMADE] + a->n_state[ELEMENT_WAITS] + a->n_state[ELEMENT_PARKED] +
+               array_total(a) - a->range.n;
+}
+
 bool array_over(const struct array *a) {
-        return a->n_state[ELEMENT_UNMADE] == 0 && array_active(a) == 0 &&
+        return a->n_state[ELEMENT_UNMADE] == 0 && array_under_way(a) == 0 &&
                !(a->trials && search_to_come(a->trials->search));
 }
 
@@ -197,15 +206,17 @@ uint32_t array_again(struct array *a) {
 
 char *array_text(const struct array *a, char *buf, size_t size) {
         const uint32_t *n = a->n_state;
-        char failed[32] = "", killed[32] = "", active[64] = "";
+        char failed[32] = "", killed[32] = "", parked[32] = "", active[96] = "";
 
         if (n[ELEMENT_FAILED] > 0)
                 snprintf(failed, sizeof(failed), ", %u failed", n[ELEMENT_FAILED]);
         if (n[ELEMENT_KILLED] > 0)
                 snprintf(killed, sizeof(killed), ", %u killed", n[ELEMENT_KILLED]);
+        if (n[ELEMENT_PARKED] > 0)
+                snprintf(parked, sizeof(parked), ", %u parked", n[ELEMENT_PARKED]);
         if (!array_over(a))
-                snprintf(active, sizeof(active), "; %u run, %u wait", n[ELEMENT_RUNS],
-                         n[ELEMENT_WAITS] + n[ELEMENT_UNMADE] + array_total(a) - a->range.n);
+                snprintf(active, sizeof(active), "; %u run, %u wait%s", n[ELEMENT_RUNS],
+                         array_waiting(a) - n[ELEMENT_PARKED], parked);
         snprintf(buf, size, "%u of %u %ssucceeded%s%s%s", n[ELEMENT_SUCCEEDED], array_total(a),
                  a->trials ? "trials " : "", failed, killed, active);
         return buf;

@@ -24,6 +24,7 @@ enum element_state {
         ELEMENT_SUCCEEDED,
         ELEMENT_FAILED,
         ELEMENT_KILLED,
+        ELEMENT_PARKED, /* a trial that holds nothing, and waits for its search */
         _ELEMENT_STATE_MAX,
 };
 
@@ -74,8 +75,16 @@ void array_weigh(struct array *a, size_t element_bytes);
 /* The next one to make, when one more may be under way: of ARRAY_WINDOW, and of so many bytes. Of a search it
  * may be the one behind all that there are: then array_grow() comes first. */
 bool array_wants(struct array *a, size_t bytes_max, uint32_t *ret_position);
-size_t array_bytes(const struct array *a);    /* that it takes itself */
-uint32_t array_active(const struct array *a); /* WAITS and RUNS, but for the searcher */
+size_t array_bytes(const struct array *a);       /* that it takes itself */
+uint32_t array_active(const struct array *a);    /* WAITS and RUNS, but for the searcher */
+uint32_t array_under_way(const struct array *a); /* and PARKED: those whose job has not ended */
+/* Those that are yet to be made, that wait, or are parked. */
+uint32_t array_waiting(const struct array *a);
+/* The element there has a job that has not ended. */
+static inline bool array_goes(const struct array *a, uint32_t position) {
+        return a->states[position] == ELEMENT_WAITS || a->states[position] == ELEMENT_RUNS ||
+               a->states[position] == ELEMENT_PARKED;
+}
 static inline bool array_searcher_active(const struct array *a) {
         return a->searcher.state == ELEMENT_WAITS || a->searcher.state == ELEMENT_RUNS;
 }

@@ -354,7 +354,9 @@ void arrays_job_changed(struct manager *m, struct job *e) {
         }
         if (!j)
                 return;
-        array_set(j->array, position, element_state_of(e->state));
+        if (job_parked(e) && j->array->states[position] != ELEMENT_PARKED)
+                placement_enqueue(m, j); /* another may take its place */
+        array_set(j->array, position, job_parked(e) ? ELEMENT_PARKED : element_state_of(e->state));
         if (j->array->states[position] == ELEMENT_RUNS)
                 run(m, j);
         suspension_element_runs(m, j, e);
@@ -448,12 +450,8 @@ void arrays_stop(struct manager *m, struct job *j, const char *reason) {
         if (!j->array)
                 return;
         snprintf(text, sizeof(text), "array %u is being stopped: %.400s", j->number, reason);
-        for (uint32_t i = 0; i < j->array->range.n && array_active(j->array) > 0; i++) {
-                struct job *e = j->array->states[i] == ELEMENT_WAITS || j->array->states[i] == ELEMENT_RUNS
-                                        ? manager_job(m, j->array->jobs[i])
-                                        : NULL;
-                stop_element(m, j, e, text);
-        }
+        for (uint32_t i = 0; i < j->array->range.n && array_under_way(j->array) > 0; i++)
+                stop_element(m, j, array_goes(j->array, i) ? manager_job(m, j->array->jobs[i]) : NULL, text);
         if (array_searcher_active(j->array))
                 stop_element(m, j, manager_job(m, j->array->searcher.job), text);
         searcher_forget(m, j);
@@ -475,6 +473,8 @@ int arrays_adopt(struct manager *m, struct job *e) {
                 r = describe(e, j);
         if (r >= 0)
                 weigh(j, e);
+        if (job_parked(e))
+                array_set(j->array, position, ELEMENT_PARKED);
         if (r >= 0 && is_searcher(e))
                 holdings_weigh(j);
         return r;

@@ -23,7 +23,7 @@
 
 static const char *const kinds[_REQUEUE_CAUSE_MAX] = {
         [REQUEUE_PREEMPTED] = "preempted", [REQUEUE_TIME] = "time-slot", [REQUEUE_ASKED] = "asked-requeue",
-        [REQUEUE_PERSON] = "requeue",      [REQUEUE_HELD] = "suspended",
+        [REQUEUE_PERSON] = "requeue",      [REQUEUE_HELD] = "suspended", [REQUEUE_PARKED] = "parked",
 };
 
 static bool up(const struct job *j) {
@@ -60,6 +60,9 @@ static char *cause_text(const struct job *j, char *buf, size_t size) {
                 break;
         case REQUEUE_HELD:
                 snprintf(buf, size, "suspended by hand");
+                break;
+        case REQUEUE_PARKED:
+                snprintf(buf, size, "parked by its search");
                 break;
         default:
                 snprintf(buf, size, "requeued by hand");
@@ -225,10 +228,10 @@ int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *r
         return 0;
 }
 
-void requeue_to_hold(struct manager *m, struct job *j) {
+void requeue_to_hold(struct manager *m, struct job *j, enum requeue_cause cause) {
         j->requeue.timer = sd_event_source_disable_unref(j->requeue.timer);
         j->requeue.leave_real = 0;
-        leave(m, j, REQUEUE_HELD, 0, false);
+        leave(m, j, cause, 0, false);
 }
 
 /* ---- waiting again ---- */

@@ -20,7 +20,8 @@ enum requeue_cause {
         REQUEUE_TIME,  /* its time limit, with requeue */
         REQUEUE_ASKED, /* an executor ended with exit status 75 */
         REQUEUE_PERSON,
-        REQUEUE_HELD, /* a person holds it (masterd/life/suspension.h) */
+        REQUEUE_HELD,   /* a person holds it (masterd/life/suspension.h) */
+        REQUEUE_PARKED, /* its search does */
         _REQUEUE_CAUSE_MAX,
 };
 
@@ -45,8 +46,8 @@ void requeue_asked(struct manager *m, struct executor *e);
 int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *reason,
                    char text[static REQUEUE_TEXT_MAX]);
 
-/* To be held: stopped at once. Only of one that is starting or runs. */
-void requeue_to_hold(struct manager *m, struct job *j);
+/* To be held: stopped at once. Only of one that is starting or runs. cause: REQUEUE_HELD, REQUEUE_PARKED. */
+void requeue_to_hold(struct manager *m, struct job *j, enum requeue_cause cause);
 
 /* The stop is through and the job QUEUED: what is to be counted and told. */
 void requeue_begin(struct manager *m, struct job *j);

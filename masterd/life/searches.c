@@ -24,6 +24,7 @@
 #include "masterd/life/holdings.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/searcher.h"
+#include "masterd/life/suspension.h"
 
 /* Of a search that many events are kept for each of its trials, and altogether; results between its rungs
  * behind them are not. */
@@ -70,6 +71,9 @@ static int tell_again(struct trials *t, const struct trial_record *r) {
         struct search_reason why;
         int k = trials_follow(t, &e, &why);
 
+        while (search_take_other(t->search, &(struct search_other){})) {
+                /* what followed from it then is in the jobs' own records */
+        }
         return k == -ENOMEM ? k : k == (int)r->verdict && e.trial == r->trial && t->n_events == r->seq;
 }
 
@@ -142,6 +146,21 @@ const char *searches_broken_text(const struct job *j, char *buf, size_t size) {
                 "): the store was changed, or this Primus decides otherwise than the one that began it; submit it anew",
                 t->broken);
         return buf;
+}
+
+/* What an event has decided of other trials. A part of the same batch as the event. */
+static void act_on_others(struct manager *m, struct job *j) {
+        struct search_other o;
+
+        while (search_take_other(j->array->trials->search, &o)) {
+                struct job *e = o.trial < j->array->range.n ? manager_job(m, j->array->jobs[o.trial]) : NULL;
+
+                if (e && o.promoted)
+                        suspension_unpark(m, e);
+                else if (e)
+                        lifecycle_stop_job(m, e, JOB_EVENT_SUCCEEDED,
+                                           "parked to the end: others of its rung were better");
+        }
 }
 
 int searches_created(struct manager *m, struct job *j, const char *given) {
@@ -223,6 +242,7 @@ void searches_ended(struct manager *m, struct job *j, const struct job *element)
         struct search_reason why;
 
         (void)let_happen(m, j, &e, &why); /* -ENOENT: it was invalid, and that is known */
+        act_on_others(m, j);
 }
 
 const char *searches_best_text(const struct job *j, char *buf, size_t size) {
@@ -250,20 +270,40 @@ static struct job *search_of(struct manager *m, const struct job *e) {
         return j && j->array->trials ? j : NULL;
 }
 
+#define RANK_TEXT_MAX 256
+static const char *rank_text(const char *what, const struct job *j, const struct trial_event *v,
+                             const struct search_reason *why, char buf[static RANK_TEXT_MAX]) {
+        int n = snprintf(buf, RANK_TEXT_MAX,
+                         "%s at rung %" PRIu32 " of %" PRIu32 " (%" PRIu64 "): %s %.6g is rank %" PRIu32
+                         " of %" PRIu32 " there, and ",
+                         what, why->rung + 1, why->n_rungs, why->units, j->spec->search.metric, v->metric,
+                         why->place + 1, why->of);
+
+        if (why->keep == 0)
+                snprintf(buf + n, RANK_TEXT_MAX - (size_t)n, "none of so few goes on yet");
+        else
+                snprintf(buf + n, RANK_TEXT_MAX - (size_t)n, "%" PRIu32 " of them go%s on", why->keep,
+                         why->keep == 1 ? "es" : "");
+        return buf;
+}
+
+static void park(struct manager *m, struct job *j, struct job *e, const struct trial_event *v,
+                 const struct search_reason *why) {
+        char text[RANK_TEXT_MAX];
+
+        suspension_park(m, e, rank_text("parked", j, v, why, text));
+}
+
 static void stop_early(struct manager *m, struct job *j, struct job *e, const struct trial_event *v,
                        const struct search_reason *why) {
-        char text[256];
+        char text[RANK_TEXT_MAX];
 
         if (why->rung + 1 == why->n_rungs)
                 snprintf(text, sizeof(text),
                          "trained to the end: %s %.6g at %" PRIu64 ", rank %" PRIu32 " of %" PRIu32,
                          j->spec->search.metric, v->metric, v->time, why->place + 1, why->of);
         else
-                snprintf(text, sizeof(text),
-                         "stopped at rung %" PRIu32 " of %" PRIu32 " (%" PRIu64 "): %s %.6g is rank %" PRIu32
-                         " of %" PRIu32 " there, and %" PRIu32 " of them go%s on",
-                         why->rung + 1, why->n_rungs, why->units, j->spec->search.metric, v->metric,
-                         why->place + 1, why->of, why->keep, why->keep == 1 ? "es" : "");
+                rank_text("stopped", j, v, why, text);
         lifecycle_stop_job(m, e, JOB_EVENT_SUCCEEDED, text);
 }
 
@@ -280,6 +320,7 @@ static void report_invalid(struct manager *m, struct job *j, struct job *e) {
                 record_event(m, j, "trial-invalid", NULL,
                              "trial %" PRIu32 ": its parameters make no sense, it says", v.trial);
                 lifecycle_stop_job(m, e, JOB_EVENT_KILLED, "its parameters make no sense, it says");
+                act_on_others(m, j);
         }
 }
 
@@ -313,5 +354,8 @@ int searches_reported(struct manager *m, const struct node *node, sd_bus_message
                 return r;
         if (r == SEARCH_STOP)
                 stop_early(m, j, e, &v, &why);
+        else if (r == SEARCH_PARK)
+                park(m, j, e, &v, &why);
+        act_on_others(m, j);
         return answer_later(m, call);
 }

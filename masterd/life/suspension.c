@@ -30,7 +30,7 @@ static const char *const mode_names[_SUSPEND_MODE_MAX] = {
 };
 
 enum suspend_mode suspend_mode_from_string(const char *s) {
-        for (int i = 0; i < _SUSPEND_MODE_MAX; i++)
+        for (int i = 0; i <= SUSPEND_STOP; i++)
                 if (strcmp(mode_names[i], s) == 0)
                         return i;
         return _SUSPEND_MODE_INVALID;
@@ -148,6 +148,13 @@ void suspension_freeze_refused(struct manager *m, struct executor *e, const char
 /* ---- stopping ---- */
 
 static const char *held_text(const struct job *j, char buf[static SUSPENSION_TEXT_MAX]) {
+        if (job_held_as(j, SUSPEND_PARK)) {
+                snprintf(buf, SUSPENSION_TEXT_MAX,
+                         "parked by search %u, with nothing of any host: it goes on when it is among the "
+                         "best of its rung, and ends when it cannot be any more",
+                         j->element.array);
+                return buf;
+        }
         time_t t = (time_t)(j->held.since_real / USEC_PER_SEC);
         struct tm tm;
         char when[32] = "?";
@@ -160,7 +167,7 @@ static const char *held_text(const struct job *j, char buf[static SUSPENSION_TEX
 }
 
 void suspension_stopping(struct job *j) {
-        if (j->verdict != JOB_EVENT_REQUEUE || !job_held_as(j, SUSPEND_STOP))
+        if (j->verdict != JOB_EVENT_REQUEUE || !job_held_back(j))
                 set_free(j);
 }
 
@@ -187,8 +194,21 @@ static int stop(struct manager *m, struct job *j, uint32_t uid) {
                 lifecycle_job_changed(m, j);
                 return 0;
         }
-        requeue_to_hold(m, j);
+        requeue_to_hold(m, j, REQUEUE_HELD);
         return 0;
+}
+
+void suspension_park(struct manager *m, struct job *j, const char *why) {
+        bool leaves = j->state == JOB_STOPPING;
+
+        if (job_state_ended(j->state) || (leaves && j->verdict != JOB_EVENT_REQUEUE))
+                return;
+        set_held(j, SUSPEND_PARK, j->owner);
+        record_event(m, j, "parked", NULL, "%s", why);
+        if (leaves)
+                lifecycle_job_changed(m, j);
+        else
+                requeue_to_hold(m, j, REQUEUE_PARKED);
 }
 
 /* ---- what people ask for ---- */
@@ -370,7 +390,7 @@ int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, u
 }
 
 /* One that waits, or is on its way there. */
-static int let_go(struct manager *m, struct job *j, uint32_t uid) {
+static void let_go(struct manager *m, struct job *j) {
         if (j->state == JOB_QUEUED && j->slot.since_real > 0) /* the time that it was held does not count */
                 j->slot.since_real = usec_add(j->slot.since_real, usec_sub(now_real(), j->held.since_real));
         if (j->queue.placeable_real > 0)
@@ -378,7 +398,6 @@ static int let_go(struct manager *m, struct job *j, uint32_t uid) {
                         usec_add(j->queue.placeable_real,
                                  usec_sub(now_real(), MAX(j->held.since_real, j->queue.placeable_real)));
         set_free(j);
-        record_event(m, j, "resumed", NULL, "it may be placed again (uid %u)", uid);
         if (j->state == JOB_QUEUED) {
                 (void)text_set(&j->reason, NULL);
                 depend_watch(m, j);
@@ -386,14 +405,37 @@ static int let_go(struct manager *m, struct job *j, uint32_t uid) {
                 placement_enqueue(m, j);
         }
         lifecycle_job_changed(m, j);
-        return 0;
+}
+
+void suspension_unpark(struct manager *m, struct job *j) {
+        const struct job *array = manager_job(m, j->element.array);
+
+        if (!job_held_as(j, SUSPEND_PARK) || job_state_ended(j->state))
+                return;
+        record_event(m, j, "promoted", NULL, "it is among the best of its rung now");
+        if (array && array->held.mode > 0) { /* like all the others: resumed with them */
+                set_held(j, SUSPEND_STOP, array->held.by);
+                if (j->state == JOB_QUEUED)
+                        suspension_queued(m, j);
+                lifecycle_job_changed(m, j);
+        } else
+                let_go(m, j);
 }
 
 static int go_on(struct manager *m, struct job *j, uint32_t uid, char text[static SUSPENSION_TEXT_MAX]) {
         bool frozen = job_frozen(j);
 
-        if (job_held_back(j) && !job_state_ended(j->state))
-                return let_go(m, j, uid);
+        if (job_held_as(j, SUSPEND_PARK) && !job_state_ended(j->state)) {
+                snprintf(text, SUSPENSION_TEXT_MAX,
+                         "Job %u is parked: search %u lets it go on when it is among the best of its rung",
+                         j->number, j->element.array);
+                return -EALREADY;
+        }
+        if (job_held_back(j) && !job_state_ended(j->state)) {
+                record_event(m, j, "resumed", NULL, "it may be placed again (uid %u)", uid);
+                let_go(m, j);
+                return 0;
+        }
         if (j->state == JOB_RUNNING || j->state == JOB_QUEUED || j->state == JOB_STARTING) {
                 snprintf(text, SUSPENSION_TEXT_MAX, "Job %u is %s: it is not suspended", j->number,
                          job_state_to_string(j->state));

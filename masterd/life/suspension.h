@@ -20,6 +20,11 @@ enum suspend_mode suspend_mode_from_string(const char *s);
 int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, uint32_t uid,
                      char text[static SUSPENSION_TEXT_MAX]);
 int suspension_end(struct manager *m, struct job *j, uint32_t uid, char text[static SUSPENSION_TEXT_MAX]);
+/* The search of this trial parks it: it lets go of all that it holds; or lets it go on. why: for people.
+ * Nothing of one that ends. */
+void suspension_park(struct manager *m, struct job *trial, const char *why);
+void suspension_unpark(struct manager *m, struct job *trial);
+
 /* The job was loaded: one that was suspended for a savepoint only, which this master knows nothing of, goes
  * on. */
 void suspension_restored(struct manager *m, struct job *j);

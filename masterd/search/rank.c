@@ -71,3 +71,14 @@ void rank_remove(struct rank_node **root, struct rank_node *n) {
         if (*root)
                 *root = join_trees(n->left, n->right);
 }
+
+struct rank_node *rank_at(struct rank_node *root, uint32_t place) {
+        while (root && place != rank_count(root->left))
+                if (place < rank_count(root->left)) {
+                        root = root->left;
+                } else {
+                        place -= rank_count(root->left) + 1;
+                        root = root->right;
+                }
+        return root;
+}

@@ -17,6 +17,8 @@ struct rank_node {
  * many are smaller. */
 uint32_t rank_insert(struct rank_node **root, struct rank_node *n);
 void rank_remove(struct rank_node **root, struct rank_node *n);
+/* That at a place below rank_count(). */
+struct rank_node *rank_at(struct rank_node *root, uint32_t place);
 static inline uint32_t rank_count(const struct rank_node *root) {
         return root ? root->n : 0;
 }

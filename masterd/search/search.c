@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Invariants: a trial has at most one entry in each rung of its bracket, and none above the rung that it is
- * at; a bracket has made no more than its trials and the invalid ones. */
+ * at; a bracket has made no more than its trials and the invalid ones; as long as nobody was invalid, the
+ * best 1/divisor of a rung have all been promoted. */
 #include "masterd/search/search.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/heap.h"
+#include "lib/base/try.h"
 #include "masterd/search/rank.h"
 
 #define INVALID_PER_TRIAL 2u /* so many times maxTrials may be invalid */
@@ -16,18 +18,29 @@
 /* In a rung; node is the first member. */
 struct entry {
         struct rank_node node;
+        uint32_t trial;
         struct entry *next; /* of the same trial, the rung before */
+};
+
+enum pending {
+        PENDING_NONE,
+        PENDING_PROMOTED,
+        PENDING_END,
 };
 
 struct trial {
         struct search_trial seen;
         bool exited;
+        bool waits; /* for a place above its highest rung, also when it has exited there */
+        uint8_t pending;
+        uint32_t next_pending;
         struct entry *entries; /* the highest rung first */
 };
 
 struct bracket {
         struct search_bracket plan;
         uint32_t wanted, created, invalid;
+        uint32_t n_going, n_parked; /* that have not exited */
         struct rank_node *rungs[SEARCH_RUNGS_MAX];
 };
 
@@ -37,9 +50,11 @@ struct search {
         size_t n_brackets;
         struct trial *trials;
         uint32_t n_trials, n_allocated, n_open, n_invalid;
-        uint32_t best; /* UINT32_MAX: none */
-        uint64_t age;  /* of the next entry */
-        bool closed;   /* its searcher has ended */
+        uint32_t best;                        /* UINT32_MAX: none */
+        uint64_t age;                         /* of the next entry */
+        bool closed;                          /* its searcher has ended */
+        uint32_t first_pending, last_pending; /* UINT32_MAX: none */
+        const struct trial *reporter;         /* whose own verdict says what becomes of it */
 };
 
 const char *const search_method_names[_SEARCH_METHOD_MAX] = {
@@ -50,9 +65,9 @@ const char *const search_method_names[_SEARCH_METHOD_MAX] = {
 
 const char *search_trial_state_to_string(enum search_trial_state s) {
         static const char *const names[_SEARCH_TRIAL_STATE_MAX] = {
-                [SEARCH_TRIAL_RUNS] = "runs",           [SEARCH_TRIAL_STOPPED] = "stopped",
-                [SEARCH_TRIAL_SUCCEEDED] = "succeeded", [SEARCH_TRIAL_FAILED] = "failed",
-                [SEARCH_TRIAL_INVALID] = "invalid",
+                [SEARCH_TRIAL_RUNS] = "runs",       [SEARCH_TRIAL_PARKED] = "parked",
+                [SEARCH_TRIAL_STOPPED] = "stopped", [SEARCH_TRIAL_SUCCEEDED] = "succeeded",
+                [SEARCH_TRIAL_FAILED] = "failed",   [SEARCH_TRIAL_INVALID] = "invalid",
         };
 
         return s < _SEARCH_TRIAL_STATE_MAX ? names[s] : NULL;
@@ -77,7 +92,12 @@ int search_new(const struct search_settings *settings, struct search **ret) {
 
         if (settings->method >= _SEARCH_METHOD_MAX || settings->mode >= _SEARCH_MODE_MAX ||
             settings->max_trials == 0 || settings->max_trials > SEARCH_TRIALS_MAX ||
+            settings->variant >= _SEARCH_VARIANT_MAX ||
             (settings->method == SEARCH_EXTERNAL && !settings->searcher))
+                return -EINVAL;
+        if (settings->variant == SEARCH_VARIANT_PROMOTE &&
+            (!search_has_rungs(settings->method) || settings->searcher ||
+             settings->max_trials > SEARCH_PROMOTE_MAX))
                 return -EINVAL;
         if (search_has_rungs(settings->method) &&
             (settings->divisor < 2 || settings->divisor > SEARCH_DIVISOR_MAX || settings->max_rungs == 0 ||
@@ -92,7 +112,7 @@ int search_new(const struct search_settings *settings, struct search **ret) {
         if (!s)
                 return -ENOMEM;
         s->settings = *settings;
-        s->best = UINT32_MAX;
+        s->best = s->first_pending = s->last_pending = UINT32_MAX;
         s->n_brackets = search_brackets(settings, plans);
         for (size_t i = 0; i < s->n_brackets; i++)
                 s->brackets[i] = (struct bracket){ .plan = plans[i], .wanted = plans[i].at_once };
@@ -149,6 +169,7 @@ int search_created(struct search *s, uint32_t *ret_trial) {
         };
         b->wanted -= !s->settings.searcher;
         b->created++;
+        b->n_going++;
         s->n_open++;
         *ret_trial = s->n_trials++;
         return 0;
@@ -169,18 +190,107 @@ static double cost_of(const struct search *s, double metric) {
         return s->settings.larger ? -metric : metric;
 }
 
+static void set_state(struct bracket *b, struct trial *t, enum search_trial_state state) {
+        b->n_going -= t->seen.state == SEARCH_TRIAL_RUNS;
+        b->n_parked -= t->seen.state == SEARCH_TRIAL_PARKED;
+        t->seen.state = state;
+        b->n_going += state == SEARCH_TRIAL_RUNS;
+        b->n_parked += state == SEARCH_TRIAL_PARKED;
+}
+
+static void tell_of(struct search *s, uint32_t trial, enum pending what) {
+        struct trial *t = s->trials + trial;
+
+        if (t == s->reporter)
+                return;
+        if (t->pending == PENDING_NONE) {
+                t->next_pending = UINT32_MAX;
+                if (s->first_pending == UINT32_MAX)
+                        s->first_pending = trial;
+                else
+                        s->trials[s->last_pending].next_pending = trial;
+                s->last_pending = trial;
+        }
+        t->pending = (uint8_t)what;
+}
+
+bool search_take_other(struct search *s, struct search_other *ret) {
+        struct trial *t = s->first_pending == UINT32_MAX ? NULL : s->trials + s->first_pending;
+
+        if (!t)
+                return false;
+        *ret = (struct search_other){ s->first_pending, t->pending == PENDING_PROMOTED };
+        t->pending = PENDING_NONE;
+        s->first_pending = t->next_pending;
+        return true;
+}
+
+static int enter_worst(struct search *s, struct bracket *b, struct trial *t, bool *filled);
+
+/* A trial whose turn has come: it goes on, and takes the place that became free; or it has ended meanwhile,
+ * and is the worst of the rungs above. */
+static int promote(struct search *s, struct bracket *b, struct trial *t, bool *filled) {
+        t->waits = false;
+        if (t->seen.state != SEARCH_TRIAL_PARKED)
+                return enter_worst(s, b, t, filled);
+        set_state(b, t, SEARCH_TRIAL_RUNS);
+        tell_of(s, (uint32_t)(t - s->trials), PENDING_PROMOTED);
+        *filled = true;
+        return 0;
+}
+
+/* It comes to its next rung. Returns enum search_verdict; filled becomes true when another goes on for it. */
 static int enter_rung(struct search *s, struct bracket *b, struct trial *t, double value,
-                      uint32_t *ret_place) {
+                      struct search_reason *ret, bool *filled) {
+        const bool promotes = s->settings.variant == SEARCH_VARIANT_PROMOTE;
+        const uint32_t rung = t->seen.rung, d = s->settings.divisor;
         struct entry *e = malloc(sizeof(*e));
 
         if (!e)
                 return -ENOMEM;
         e->node.value = value;
         e->node.age = s->age++;
+        e->trial = (uint32_t)(t - s->trials);
         e->next = t->entries;
         t->entries = e;
-        *ret_place = rank_insert(b->rungs + t->seen.rung++, &e->node);
-        return 0;
+        t->seen.rung++;
+        *ret = (struct search_reason){
+                .ranked = true,
+                .rung = rung,
+                .n_rungs = b->plan.n_rungs,
+                .units = search_units(&s->settings, b->plan.n_rungs, rung),
+                .place = rank_insert(b->rungs + rung, &e->node),
+                .of = rank_count(b->rungs[rung]),
+        };
+        ret->keep = promotes ? ret->of / d : MAX(ret->of / d, 1u);
+        if (rung + 1 == b->plan.n_rungs)
+                return SEARCH_STOP;
+        if (ret->place < ret->keep)
+                return SEARCH_GOES_ON;
+        if (!promotes)
+                return SEARCH_STOP;
+        t->waits = true;
+        if (ret->keep > (ret->of - 1) / d) { /* one place more than before it came */
+                struct entry *last = (struct entry *)rank_at(b->rungs[rung], ret->keep - 1);
+                struct trial *other = s->trials + last->trial;
+
+                if (other->waits && other->entries == last)
+                        TRY(promote(s, b, other, filled));
+        }
+        return SEARCH_PARK;
+}
+
+/* One that has ended comes to its next rung all the same; and promoted to those above, too. */
+static int enter_worst(struct search *s, struct bracket *b, struct trial *t, bool *filled) {
+        struct search_reason why;
+        int verdict;
+
+        if (t->seen.rung == b->plan.n_rungs)
+                return 0;
+        do
+                verdict = enter_rung(s, b, t, INFINITY, &why, filled);
+        while (verdict == SEARCH_GOES_ON && s->settings.variant == SEARCH_VARIANT_PROMOTE);
+        return MIN(verdict, 0);
 }
 
 static void leave_rungs(struct search *s, struct bracket *b, struct trial *t) {
@@ -219,10 +329,60 @@ bool search_ranks(const struct search *s, uint32_t trial, uint64_t time) {
                time >= search_units(&s->settings, b->n_rungs, t->seen.rung);
 }
 
+/* The best of those that are parked highest. */
+static struct trial *find_highest_parked(struct search *s, struct bracket *b) {
+        for (uint32_t rung = b->plan.n_rungs; rung-- > 0;)
+                for (uint32_t k = 0; k < rank_count(b->rungs[rung]); k++) {
+                        struct entry *e = (struct entry *)rank_at(b->rungs[rung], k);
+                        struct trial *t = s->trials + e->trial;
+
+                        if (t->entries == e && t->seen.state == SEARCH_TRIAL_PARKED)
+                                return t;
+                }
+        return NULL;
+}
+
+/* Where nothing runs any more, and nothing is to be made, who is parked has no hope; but one of each bracket
+ * is trained to the end, also of so few that none was promoted. */
+static void end_parked(struct search *s) {
+        bool filled;
+
+        for (size_t i = 0; i < s->n_brackets; i++) {
+                struct bracket *b = s->brackets + i;
+
+                if (b->n_parked == 0 || b->n_going > 0 || (b->wanted > 0 && !search_gave_up(s)))
+                        continue;
+                if (rank_count(b->rungs[b->plan.n_rungs - 1]) == 0) {
+                        (void)promote(s, b, find_highest_parked(s, b), &filled); /* one that has not ended */
+                        continue;
+                }
+                for (uint32_t k = 0; k < s->n_trials; k++)
+                        if (s->trials[k].seen.bracket == i &&
+                            s->trials[k].seen.state == SEARCH_TRIAL_PARKED) {
+                                set_state(b, s->trials + k, SEARCH_TRIAL_STOPPED);
+                                tell_of(s, k, PENDING_END);
+                        }
+        }
+}
+
+/* It does not go on, or so it seems: alone among those that are parked it may be the one that does. */
+static int leave_place(struct search *s, struct bracket *b, struct trial *t, int verdict, bool filled) {
+        set_state(b, t, verdict == SEARCH_STOP ? SEARCH_TRIAL_STOPPED : SEARCH_TRIAL_PARKED);
+        if (!filled)
+                want_another(s, b);
+        s->reporter = t;
+        end_parked(s);
+        s->reporter = NULL;
+        if (t->seen.state == SEARCH_TRIAL_RUNS)
+                return SEARCH_GOES_ON;
+        return t->seen.state == SEARCH_TRIAL_STOPPED ? SEARCH_STOP : SEARCH_PARK;
+}
+
 int search_validated(struct search *s, uint32_t trial, uint64_t time, double metric,
                      struct search_reason *ret) {
         struct trial *t = trial < s->n_trials ? s->trials + trial : NULL;
-        enum search_verdict verdict = SEARCH_GOES_ON;
+        int verdict = SEARCH_GOES_ON;
+        bool filled = false;
         struct bracket *b;
 
         *ret = (struct search_reason){ 0 };
@@ -233,24 +393,11 @@ int search_validated(struct search *s, uint32_t trial, uint64_t time, double met
         b = s->brackets + t->seen.bracket;
         note_result(s, trial, time, metric);
         while (verdict == SEARCH_GOES_ON && search_ranks(s, trial, time)) {
-                uint32_t rung = t->seen.rung;
-
-                if (enter_rung(s, b, t, cost_of(s, metric), &ret->place) < 0)
-                        return -ENOMEM;
-                ret->ranked = true;
-                ret->rung = rung;
-                ret->n_rungs = b->plan.n_rungs;
-                ret->units = search_units(&s->settings, b->plan.n_rungs, rung);
-                ret->of = rank_count(b->rungs[rung]);
-                ret->keep = MAX(ret->of / s->settings.divisor, 1u);
-                if (rung + 1 == b->plan.n_rungs || ret->place >= ret->keep)
-                        verdict = SEARCH_STOP;
+                verdict = enter_rung(s, b, t, cost_of(s, metric), ret, &filled);
+                if (verdict == SEARCH_STOP || verdict == SEARCH_PARK)
+                        verdict = leave_place(s, b, t, verdict, filled);
         }
-        if (verdict == SEARCH_STOP) {
-                t->seen.state = SEARCH_TRIAL_STOPPED;
-                want_another(s, b);
-        }
-        return (int)verdict;
+        return verdict;
 }
 
 int search_stopped(struct search *s, uint32_t trial) {
@@ -260,7 +407,7 @@ int search_stopped(struct search *s, uint32_t trial) {
                 return -ENOENT;
         if (t->seen.state != SEARCH_TRIAL_RUNS)
                 return -EALREADY;
-        t->seen.state = SEARCH_TRIAL_STOPPED;
+        set_state(s->brackets + t->seen.bracket, t, SEARCH_TRIAL_STOPPED);
         return 0;
 }
 
@@ -287,30 +434,34 @@ int search_exited(struct search *s, uint32_t trial, enum search_exit e) {
                 [SEARCH_INVALID] = SEARCH_TRIAL_INVALID,
         };
         struct trial *t = trial < s->n_trials ? s->trials + trial : NULL;
+        bool filled = false, parked;
         struct bracket *b;
-        uint32_t place;
 
         if (!t || t->exited)
                 return -ENOENT;
         b = s->brackets + t->seen.bracket;
         if (t->seen.state == SEARCH_TRIAL_STOPPED) { /* however it ended: another one was asked for then */
-                t->seen.state = SEARCH_TRIAL_SUCCEEDED;
+                set_state(b, t, SEARCH_TRIAL_SUCCEEDED);
         } else {
-                t->seen.state = states[e];
+                parked = t->seen.state == SEARCH_TRIAL_PARKED;
+                set_state(b, t, states[e]);
                 if (e == SEARCH_INVALID) {
                         leave_rungs(s, b, t);
+                        t->waits = false;
                         t->seen.best = NAN;
                         b->invalid += s->settings.method != SEARCH_GRID && s->settings.method != SEARCH_LIST;
                         s->n_invalid++;
                         if (s->best == trial)
                                 find_best(s);
-                } else if (e == SEARCH_FAILED && t->seen.rung < b->plan.n_rungs &&
-                           enter_rung(s, b, t, INFINITY, &place) < 0)
-                        return -ENOMEM;
-                want_another(s, b);
+                } else if (e == SEARCH_FAILED && !parked)
+                        TRY(enter_worst(s, b, t, &filled));
+                /* The place of one that was parked has been taken. */
+                if (!filled && (!parked || (e == SEARCH_INVALID && b->n_going + b->wanted < b->plan.at_once)))
+                        want_another(s, b);
         }
         t->exited = true;
         s->n_open--;
+        end_parked(s);
         return 0;
 }
 

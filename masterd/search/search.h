@@ -8,6 +8,9 @@
  * rungs, each at so many units of training. A trial that comes to a rung goes on if it is among the best
  * 1/divisor of those that came there so far, the first one always. Methods without rungs only count.
  *
+ * In the variant that promotes (the paper's own) nobody goes on by being first, and who is not among the best
+ * is parked instead: it goes on when others that come to its rung make it one of them.
+ *
  * A search may have a searcher: a program that says which trials there are to be, and may stop them. */
 #pragma once
 
@@ -19,6 +22,7 @@
 #define SEARCH_RUNGS_MAX 16u
 #define SEARCH_BRACKETS_MAX 16u
 #define SEARCH_DIVISOR_MAX 1000u
+#define SEARCH_PROMOTE_MAX 1000u            /* trials where they are parked: each stays until the end */
 #define SEARCH_TIME_MAX (UINT64_C(1) << 53) /* what a double counts exactly */
 
 enum search_method {
@@ -38,6 +42,12 @@ enum search_mode {
         _SEARCH_MODE_MAX,
 };
 
+enum search_variant {
+        SEARCH_VARIANT_STOP,
+        SEARCH_VARIANT_PROMOTE,
+        _SEARCH_VARIANT_MAX,
+};
+
 extern const char *const search_method_names[_SEARCH_METHOD_MAX];
 static inline const char *search_method_to_string(enum search_method m) {
         return m < _SEARCH_METHOD_MAX ? search_method_names[m] : NULL;
@@ -46,6 +56,7 @@ static inline const char *search_method_to_string(enum search_method m) {
 struct search_settings {
         enum search_method method;
         enum search_mode mode;
+        enum search_variant variant;         /* of those with rungs; with a searcher that which stops */
         bool larger;                         /* a larger metric is better */
         bool searcher;                       /* it has one; SEARCH_EXTERNAL always */
         uint32_t max_trials;                 /* >= 1, invalid ones not counted */
@@ -104,6 +115,7 @@ enum search_verdict {
         SEARCH_GOES_ON,
         SEARCH_STOP, /* the trial is to end, as a success */
         SEARCH_PAST, /* a step that it has reported before, or it is over: nothing follows */
+        SEARCH_PARK, /* the trial is to let go of what it holds, and to wait */
         _SEARCH_VERDICT_MAX,
 };
 /* Why, of the highest rung that it came to with this report. */
@@ -117,6 +129,15 @@ struct search_reason {
  * -ENOENT: no such trial; -ENOMEM. Else enum search_verdict. */
 int search_validated(struct search *s, uint32_t trial, uint64_t time, double metric,
                      struct search_reason *ret);
+
+/* What an event decided of other trials than its own; asked for until there is nothing more. */
+struct search_other {
+        uint32_t trial;
+        bool promoted; /* it was parked, and is to go on; else it is to end, as a success: no place can come
+                        */
+};
+/* False: nothing more. */
+bool search_take_other(struct search *s, struct search_other *ret);
 
 /* Whether a result at that time would come to a rung: that one may stop it. */
 bool search_ranks(const struct search *s, uint32_t trial, uint64_t time);
@@ -140,6 +161,7 @@ bool search_gave_up(const struct search *s);
 
 enum search_trial_state {
         SEARCH_TRIAL_RUNS,
+        SEARCH_TRIAL_PARKED,
         SEARCH_TRIAL_STOPPED, /* told to end */
         SEARCH_TRIAL_SUCCEEDED,
         SEARCH_TRIAL_FAILED,

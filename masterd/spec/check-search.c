@@ -69,6 +69,22 @@ static int check_parts(struct reader *r, const struct search_spec *s) {
         return q;
 }
 
+static int check_variant(struct reader *r, const struct search_spec *s) {
+        if (s->variant != SEARCH_VARIANT_PROMOTE)
+                return 0;
+        if (!search_has_rungs((enum search_method)s->method))
+                return report_at(r, in_search("variant"), "means nothing to this method; remove it");
+        if (s->searcher)
+                return report_at(r, in_search("variant"),
+                                 "a " SPEC_SEARCHER " does not know of parked trials; remove one of the two");
+        if (s->max_trials > SEARCH_PROMOTE_MAX)
+                return report_at(r, in_search("maxTrials"),
+                                 "at most %u where trials are parked, since each stays until the end; with "
+                                 "\"variant\": \"stop\" there may be more",
+                                 SEARCH_PROMOTE_MAX);
+        return 0;
+}
+
 static int read_rungs(struct reader *r, const struct search_spec *s) {
         _cleanup_(json_unref_p) json_t *j = json_loads(s->rungs, 0, NULL);
         json_t *n;
@@ -147,6 +163,7 @@ int search_spec_settings(const struct search_spec *spec, struct search_settings 
         *ret = (struct search_settings){
                 .method = (enum search_method)spec->method,
                 .mode = (enum search_mode)spec->mode,
+                .variant = (enum search_variant)spec->variant,
                 .larger = !spec->smaller,
                 .searcher = spec->searcher,
                 .max_trials = spec->max_trials,
@@ -213,6 +230,7 @@ int check_search(struct reader *r, struct job_spec *job) {
         q = check_searcher(r, job);
         s->searcher = q > 0;
         q = q < 0 ? q : check_parts(r, s);
+        q = q < 0 ? q : check_variant(r, s);
         if (q >= 0 && s->rungs)
                 q = read_rungs(r, s);
         if (q < 0 || r->diagnostics->n_errors > errors)

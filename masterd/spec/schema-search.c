@@ -14,6 +14,11 @@ static const char *const mode_names[_SEARCH_MODE_MAX] = {
         [SEARCH_AGGRESSIVE] = "aggressive",
 };
 
+static const char *const variant_names[_SEARCH_VARIANT_MAX] = {
+        [SEARCH_VARIANT_STOP] = "stop",
+        [SEARCH_VARIANT_PROMOTE] = "promote",
+};
+
 bool job_has_search(const void *target) {
         return search_spec_given(&((const struct job_spec *)target)->search);
 }
@@ -41,6 +46,7 @@ static const struct key search_keys[] = {
         { "divisor", KEY_U32, AT(search_spec, divisor), RANGE(2, SEARCH_DIVISOR_MAX), .preset = 4 },
         { "maxRungs", KEY_U32, AT(search_spec, max_rungs), RANGE(1, SEARCH_RUNGS_MAX), .preset = 5 },
         { "mode", KEY_ENUM, AT(search_spec, mode), WORDS(mode_names) },
+        { "variant", KEY_ENUM, AT(search_spec, variant), WORDS(variant_names) },
         { "rungs", KEY_JSON, AT(search_spec, rungs), RANGE(1, 1024) },
         { "seed", KEY_SCALED, AT(search_spec, seed), RANGE(0, SEARCH_TIME_MAX), .scale = 1 },
 };

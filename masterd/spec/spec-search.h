@@ -12,13 +12,14 @@
 #define SPEC_SEARCH_TEXT_MAX (1u << 20) /* bytes of space, of points */
 
 struct search_spec {
-        uint32_t method; /* enum search_method; _SEARCH_METHOD_MAX: the job is none */
-        uint32_t mode;   /* enum search_mode */
-        char *space;     /* JSON, see masterd/search/space.h; NULL: points says all */
-        char *points;    /* JSON, an array of objects; SEARCH_LIST alone */
-        char *rungs;     /* JSON, an array of numbers; or NULL */
-        char *metric;    /* its name; NULL: nothing is compared */
-        bool smaller;    /* is better */
+        uint32_t method;  /* enum search_method; _SEARCH_METHOD_MAX: the job is none */
+        uint32_t mode;    /* enum search_mode */
+        uint32_t variant; /* enum search_variant */
+        char *space;      /* JSON, see masterd/search/space.h; NULL: points says all */
+        char *points;     /* JSON, an array of objects; SEARCH_LIST alone */
+        char *rungs;      /* JSON, an array of numbers; or NULL */
+        char *metric;     /* its name; NULL: nothing is compared */
+        bool smaller;     /* is better */
         uint64_t max_time;
         uint32_t max_trials; /* of a grid or a list, in a spec that is complete: how many points it has */
         uint32_t max_concurrent, divisor, max_rungs;

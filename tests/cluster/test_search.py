@@ -230,3 +230,121 @@ def test_a_host_goes(new_cluster):
     for trial, node in where.items():
         now = cluster.primusctl_json("status", f"{job}[{trial}]")["executors"][0]
         assert now["node"] != gone and now["attempt"] == (2 if node == gone else 1)
+
+
+# As TRAINER, but that it knows where it was, and remembers how often it was begun.
+RESUMED = """
+import os, time
+from primus import trial
+p = trial.params
+path = f"/shared/{os.environ['PRIMUS_ARRAY_JOB']}.{os.environ['PRIMUS_TRIAL']}"
+done = int(open(path).read()) if os.path.exists(path) else 0
+print(f"begins behind {done}", flush=True)
+for step in range(done + 1, 28):
+    time.sleep(float(os.environ.get("STEP_SECONDS", "0.05")))
+    with open(path + "~", "w") as file:
+        file.write(str(step))
+    os.replace(path + "~", path)
+    trial.report_validation(step, loss=p["quality"] + 1 / step)
+    while os.path.exists(f"/shared/{os.environ['PRIMUS_ARRAY_JOB']}.hold"):
+        time.sleep(0.1)
+print("trained to the end", flush=True)
+"""
+
+
+def promotion_job(search=None, env=None):
+    job = search_job({**ASHA, "variant": "promote", **(search or {})}, env)
+    job["role"][0]["argv"] = ["python3", "-c", RESUMED]
+    return job
+
+
+def units_of(cluster, node, job):
+    """What a host has of a job: units, and cgroups."""
+    units = cluster.run(node, "systemctl", "list-units", "--all", "--plain", "--no-legend", f"primus-{job}-*").stdout
+    groups = cluster.run(node, "find", "/sys/fs/cgroup", "-type", "d", "-name", f"primus-{job}-*").stdout
+    return units.strip() + groups.strip()
+
+
+def test_promotion(cluster, shared_dir):
+    """Who is not among the best is parked, and goes on where it was when it is; one is trained to the end. A person cannot resume
+    what is parked, and can end it."""
+    job = cluster.submit(promotion_job())
+    cluster.wait_state(job, "SUCCEEDED", timeout=90)
+    found = shown(cluster, job)
+    rows = consistent(found)
+    assert len(rows) == 9 and {r["state"] for r in rows} == {"succeeded"} and found["bestStep"] == 27
+    assert found["rungs"][0]["trials"] == 9 and found["rungs"][3]["trials"] == 1
+    best = cluster.primusctl("logs", f"{job}[{found['best']}]")
+    assert "trained to the end" in best
+    # The first ones were parked; those that went on later did where they were.
+    again = [r for r in rows if "it is among the best of its rung now" in cluster.primusctl("events", f"{job}[{r['trial']}]")]
+    assert again
+    for row in again:
+        began = [int(n) for n in re.findall(r"begins behind (\d+)", cluster.primusctl("logs", f"{job}[{row['trial']}]"))]
+        assert len(began) >= 2 and began == sorted(began) and began[1] >= 1
+    ended = next(r for r in rows if r["step"] < 27)
+    said = cluster.primusctl("why", f"{job}[{ended['trial']}]")
+    assert "parked to the end" in said
+    assert re.search(r"parked at rung 1 of 4 \(1\): loss [\d.]+ is rank \d+ of \d+ there", cluster.primusctl("events", f"{job}[{ended['trial']}]"))
+    same_to_a_new_master(cluster, job)
+
+    refused = cluster.run("n1", "primusctl", "submit", "-", user="ml", input=json.dumps(promotion_job({"maxTrials": 1001})))
+    assert refused.returncode != 0 and "at most 1000 where trials are parked" in refused.stderr
+    refused = cluster.run("n1", "primusctl", "submit", "-", user="ml", input=json.dumps(search_job({"method": "random", "space": SPACE, "maxTrials": 2, "variant": "promote"})))
+    assert refused.returncode != 0 and "search.variant" in refused.stderr and "means nothing to this method" in refused.stderr
+    searched = promotion_job()
+    searched["role"].append({**searched["role"][0], "roleName": "searcher"})
+    refused = cluster.run("n1", "primusctl", "submit", "-", user="ml", input=json.dumps(searched))
+    assert refused.returncode != 0 and "does not know of parked trials" in refused.stderr
+
+
+def parked(cluster, job):
+    return [r for r in shown(cluster, job)["list"] if r["state"] == "parked"]
+
+
+def test_parked_holds_nothing(new_cluster, shared_dir):
+    """A parked trial has no unit, no cgroup and nothing of what its host has to give; it stays parked over a restart of its host
+    and of the master, over a hold of the whole search, and nobody but the search lets it go on."""
+    cluster = new_cluster(2, binds=[f"{shared_dir}:/shared"])
+    cluster.wait_nodes()
+    search = {"maxTrials": 6, "maxConcurrent": 2, "maxTime": 9, "maxRungs": 3}
+    job = cluster.submit({**promotion_job(search, env={"STEP_SECONDS": "0.5"}), "nodes": ["n2"]})
+    cluster.wait_for(lambda: len(parked(cluster, job)) >= 1, 30, "one is parked")
+    cluster.exec("n1", "touch", f"/shared/{job}.hold")
+    cluster.wait_for(lambda: parked(cluster, job) and sum(r["state"] == "runs" for r in shown(cluster, job)["list"]) == 2, 30, "others run in its place")
+    row = parked(cluster, job)[0]
+    cluster.wait_for(lambda: cluster.primusctl_json("status", str(row["job"]))["state"] == "QUEUED", 30, "it has stopped")
+    assert units_of(cluster, "n2", row["job"]) == ""
+    running = next(r for r in shown(cluster, job)["list"] if r["state"] == "runs")
+    cluster.wait_for(lambda: units_of(cluster, "n2", running["job"]) != "", 20, "one that runs has a unit")
+    status = cluster.primusctl_json("status", str(row["job"]))
+    assert not [x for x in status["executors"] if x["node"]] or all(x["state"] == "PENDING" for x in status["executors"])
+    assert "parked by search" in cluster.primusctl("why", str(row["job"]))
+    assert re.search(r"\d+ run, \d+ wait, \d+ parked", cluster.primusctl("list"))
+    resumed = cluster.run("n1", "primusctl", "resume", str(row["job"]), user="ml")
+    assert resumed.returncode != 0 and "lets it go on when it is among the best" in resumed.stderr
+    # All of it held and let go on: those that were parked still are.
+    cluster.primusctl("suspend", "--stop", str(job))
+    cluster.primusctl("resume", str(job))
+    assert row["trial"] in [r["trial"] for r in parked(cluster, job)]
+    cluster.crash("n2")
+    cluster.kill9("n1", MASTERD)
+    cluster.boot("n2")
+    cluster.wait_nodes()
+    assert row["trial"] in [r["trial"] for r in parked(cluster, job)]
+    assert cluster.primusctl_json("status", str(row["job"]))["state"] == "QUEUED" and units_of(cluster, "n2", row["job"]) == ""
+    cluster.exec("n1", "rm", f"/shared/{job}.hold")
+    cluster.wait_state(job, "SUCCEEDED", timeout=120)
+    rows = consistent(shown(cluster, job))
+    assert len(rows) == 6 and all(r["state"] == "succeeded" for r in rows) and max(r["step"] for r in rows) == 9
+    same_to_a_new_master(cluster, job)
+
+
+def test_promotion_over_kills(cluster, shared_dir):
+    """kill -9 of all daemons at any time: nobody is parked for good, or promoted twice."""
+    job = cluster.submit(promotion_job({"maxTrials": 12, "maxConcurrent": 4}, env={"STEP_SECONDS": "0.2"}))
+    kill_rounds(cluster, "both")
+    cluster.wait_state(job, "SUCCEEDED", timeout=120)
+    rows = consistent(shown(cluster, job))
+    assert len(rows) == 12 and {r["state"] for r in rows} == {"succeeded"} and sum(r["step"] == 27 for r in rows) == 1
+    same_to_a_new_master(cluster, job)

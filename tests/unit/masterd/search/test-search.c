@@ -296,6 +296,7 @@ struct event {
         double metric;
         enum search_exit exit;
         int decision;
+        uint64_t others;
 };
 
 static int follow(struct search *s, struct event *e) {
@@ -315,13 +316,23 @@ static int follow(struct search *s, struct event *e) {
         }
 }
 
+/* All that an event decided of others, as one number. */
+static uint64_t take_others(struct search *s) {
+        struct search_other o;
+        uint64_t sum = 0;
+
+        while (search_take_other(s, &o))
+                sum = sum * 31 + 2 * o.trial + o.promoted + 1;
+        return sum;
+}
+
 static void test_any_order(void **state) {
         enum {
                 EVENTS = 60000
         };
         struct event *log = calloc(EVENTS, sizeof(*log));
 
-        for (unsigned round = 0; round < 42; round++) {
+        for (unsigned round = 0; round < 84; round++) {
                 unsigned seed = round + 1;
                 struct search_settings settings = {
                         .method = round % _SEARCH_METHOD_MAX,
@@ -336,6 +347,8 @@ static void test_any_order(void **state) {
                                     (search_has_rungs(round % _SEARCH_METHOD_MAX) && round % 2),
                 };
                 bool full = false;
+                if (search_has_rungs(settings.method) && !settings.searcher && round % 4 == 0)
+                        settings.variant = SEARCH_VARIANT_PROMOTE;
                 _cleanup_(search_free_p) struct search *s = begin(&settings), *again = begin(&settings);
                 uint32_t running = 0, n = 0;
                 struct search_bracket b[SEARCH_BRACKETS_MAX];
@@ -364,6 +377,7 @@ static void test_any_order(void **state) {
                         else if (settings.searcher && rand_r(&seed) % 5 == 0)
                                 e->kind = STOPPED;
                         e->decision = follow(s, e);
+                        e->others = take_others(s);
                         full = e->kind == CREATED ? e->decision < 0 : full && e->kind != CLOSED;
                         running += e->kind == CREATED && e->decision >= 0;
                         running -= e->kind == EXITED && e->decision == 0;
@@ -384,12 +398,168 @@ static void test_any_order(void **state) {
                                                                                 settings.method == SEARCH_LIST
                                                                         ? 0
                                                                         : search_n_invalid(s)));
-                for (uint32_t i = 0; i < n; i++)
+                for (uint32_t i = 0; i < n; i++) {
                         assert_int_equal(follow(again, log + i), log[i].decision);
+                        assert_int_equal(take_others(again), log[i].others);
+                }
                 assert_true(search_over(again));
                 assert_true(search_bytes(s) == search_bytes(again) && search_bytes(s) > 0);
         }
         free(log);
+}
+
+/* ---- the variant that promotes ---- */
+
+static bool take(struct search *s, uint32_t *promoted, uint32_t *ended) {
+        struct search_other o;
+
+        *promoted = *ended = UINT32_MAX;
+        if (!search_take_other(s, &o))
+                return false;
+        *(o.promoted ? promoted : ended) = o.trial;
+        return true;
+}
+
+/* d 3: who comes first is parked, and goes on when three are there and it is the best of them. */
+static void test_promotion(void **state) {
+        struct search_settings settings = three_rungs;
+        struct search_reason why;
+        uint32_t on, ended;
+
+        settings.variant = SEARCH_VARIANT_PROMOTE;
+        _cleanup_(search_free_p) struct search *s = begin(&settings);
+        make(s), make(s), make(s);
+        assert_int_equal(search_validated(s, 0, 100, 0.5, &why), SEARCH_PARK);
+        assert_true(why.ranked && why.rung == 0 && why.place == 0 && why.of == 1 && why.keep == 0);
+        assert_false(take(s, &on, &ended));
+        assert_int_equal(make(s), 3); /* in its place */
+        assert_false(search_wants(s));
+        assert_int_equal(report(s, 0, 200, 0.1), SEARCH_PAST); /* it is late, and counts nowhere */
+        assert_int_equal(report(s, 1, 100, 0.6), SEARCH_PARK);
+        assert_int_equal(make(s), 4);
+        assert_int_equal(report(s, 2, 100, 0.7), SEARCH_PARK);
+        assert_true(take(s, &on, &ended) && on == 0 && ended == UINT32_MAX);
+        assert_false(take(s, &on, &ended));
+        assert_false(search_wants(s));                            /* the one that goes on has the place */
+        assert_int_equal(report(s, 3, 100, 0.4), SEARCH_GOES_ON); /* the best of four */
+        assert_int_equal(report(s, 0, 300, 0.4), SEARCH_PARK);    /* the first of the next rung */
+        assert_int_equal(make(s), 5);
+        assert_int_equal(report(s, 4, 100, 0.8), SEARCH_PARK);
+        assert_int_equal(make(s), 6);
+        assert_int_equal(report(s, 5, 100, 0.9), SEARCH_PARK); /* six: two places, and both are taken */
+        assert_false(take(s, &on, &ended));
+        assert_int_equal(make(s), 7);
+        assert_int_equal(report(s, 6, 100, 0.45), SEARCH_GOES_ON); /* or better than one of them */
+        assert_int_equal(report(s, 7, 100, 0.95), SEARCH_PARK);
+        assert_int_equal(make(s), 8);
+        assert_int_equal(report(s, 8, 100, 0.99),
+                         SEARCH_PARK); /* nine: three places, the third has its own */
+        assert_false(take(s, &on, &ended));
+}
+
+/* What of a bracket is parked when nothing runs any more ends; but one is trained to the end. */
+static void test_parked_end(void **state) {
+        struct search_settings settings = three_rungs;
+        uint32_t on, ended;
+
+        settings.variant = SEARCH_VARIANT_PROMOTE;
+        settings.max_trials = 2;
+        _cleanup_(search_free_p) struct search *s = begin(&settings);
+        make(s), make(s);
+        assert_int_equal(report(s, 0, 100, 0.5), SEARCH_PARK);
+        assert_int_equal(report(s, 1, 100, 0.6), SEARCH_PARK);
+        assert_true(take(s, &on, &ended) && on == 0);
+        assert_int_equal(report(s, 0, 300, 0.4), SEARCH_GOES_ON); /* alone */
+        assert_int_equal(report(s, 0, 900, 0.4), SEARCH_STOP);
+        assert_true(take(s, &on, &ended) && ended == 1);
+        assert_false(take(s, &on, &ended));
+        assert_false(search_over(s));
+        assert_int_equal(search_exited(s, 0, SEARCH_SUCCEEDED), 0);
+        assert_int_equal(search_exited(s, 1, SEARCH_SUCCEEDED), 0);
+        assert_true(search_over(s));
+        assert_false(search_take_other(s, &(struct search_other){}));
+}
+
+/* Who is parked and ends all the same (somebody killed it) leaves its result where it is; promoted, it is the
+ * worst of the rung above, and another goes on. */
+static void test_parked_exits(void **state) {
+        struct search_settings settings = three_rungs;
+        uint32_t on, ended;
+
+        settings.variant = SEARCH_VARIANT_PROMOTE;
+        _cleanup_(search_free_p) struct search *s = begin(&settings);
+        make(s), make(s), make(s);
+        assert_int_equal(report(s, 0, 100, 0.1), SEARCH_PARK);
+        assert_int_equal(search_exited(s, 0, SEARCH_FAILED), 0);
+        assert_int_equal(make(s), 3);
+        assert_false(search_wants(s));
+        assert_int_equal(report(s, 1, 100, 0.2), SEARCH_PARK);
+        make(s);
+        assert_int_equal(report(s, 2, 100, 0.3), SEARCH_PARK); /* three: 0 would go on, and is no more */
+        assert_false(take(s, &on, &ended));
+        assert_true(search_wants(s)); /* nobody has taken the place */
+        assert_int_equal(search_rung_count(s, 0, 1), 1);
+        /* One that fails as it runs is the worst of its rung, and may make room for another. */
+        make(s);
+        assert_int_equal(search_exited(s, 3, SEARCH_FAILED), 0);
+        assert_false(take(s, &on, &ended));
+        make(s);
+        assert_int_equal(search_exited(s, 4, SEARCH_FAILED), 0);
+        make(s);
+        assert_int_equal(search_exited(s, 5, SEARCH_FAILED), 0); /* six */
+        assert_true(take(s, &on, &ended) && on == 1);
+        assert_false(search_wants(s));
+        /* One that was parked turns out to be invalid: as if it had not been. */
+        assert_int_equal(search_exited(s, 2, SEARCH_INVALID), 0);
+        assert_int_equal(search_rung_count(s, 0, 0), 5);
+}
+
+/* Those of Determined, of the variant that it had first. */
+static void test_promotion_runs(void **state) {
+        static const struct {
+                uint32_t trials, concurrent, ended[3];
+                bool better; /* each one than those before it */
+        } cases[] = {
+                { 12, 12, { 8, 3, 1 }, false },
+                { 12, 3, { 8, 3, 1 }, false },
+                { 12, 3, { 8, 3, 1 }, true },
+        };
+
+        for (size_t c = 0; c < ELEMENTSOF(cases); c++) {
+                struct search_settings settings = { .method = SEARCH_ASHA,
+                                                    .variant = SEARCH_VARIANT_PROMOTE,
+                                                    .max_trials = cases[c].trials,
+                                                    .max_concurrent = cases[c].concurrent,
+                                                    .divisor = 3,
+                                                    .max_rungs = 3,
+                                                    .max_time = 90 };
+                _cleanup_(search_free_p) struct search *s = begin(&settings);
+                uint64_t at[16] = {};
+                uint32_t n[3] = {}, on, ended;
+                struct search_trial t;
+
+                for (int turns = 0; !search_over(s); turns++) {
+                        assert_true(turns < 1000);
+                        while (search_wants(s))
+                                make(s);
+                        for (uint32_t i = 0; search_trial(s, i, &t); i++) {
+                                if (t.state != SEARCH_TRIAL_RUNS)
+                                        continue;
+                                at[i] += 10;
+                                if (report(s, i, at[i], cases[c].better ? -(double)i : i) == SEARCH_STOP)
+                                        assert_int_equal(search_exited(s, i, SEARCH_SUCCEEDED), 0);
+                                while (take(s, &on, &ended))
+                                        if (ended != UINT32_MAX)
+                                                assert_int_equal(search_exited(s, ended, SEARCH_SUCCEEDED),
+                                                                 0);
+                        }
+                }
+                for (uint32_t i = 0; i < cases[c].trials; i++)
+                        n[at[i] == 10 ? 0 : at[i] == 30 ? 1 : 2]++;
+                for (int i = 0; i < 3 && !cases[c].better; i++)
+                        assert_int_equal(n[i], cases[c].ended[i]);
+                assert_true(n[2] >= 1 && n[0] <= 8);
+        }
 }
 
 static void test_names(void **state) {
@@ -400,11 +570,13 @@ static void test_names(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_rule),    cmocka_unit_test(test_runs),
-                cmocka_unit_test(test_late),    cmocka_unit_test(test_no_number),
-                cmocka_unit_test(test_exits),   cmocka_unit_test(test_all_invalid),
-                cmocka_unit_test(test_refused), cmocka_unit_test(test_any_order),
-                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_rule),           cmocka_unit_test(test_runs),
+                cmocka_unit_test(test_late),           cmocka_unit_test(test_no_number),
+                cmocka_unit_test(test_exits),          cmocka_unit_test(test_all_invalid),
+                cmocka_unit_test(test_refused),        cmocka_unit_test(test_any_order),
+                cmocka_unit_test(test_names),          cmocka_unit_test(test_promotion),
+                cmocka_unit_test(test_parked_end),     cmocka_unit_test(test_parked_exits),
+                cmocka_unit_test(test_promotion_runs),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
