@@ -287,7 +287,7 @@ static const char *rank_text(const char *what, const struct job *j, const struct
         return buf;
 }
 
-static void park(struct manager *m, struct job *j, struct job *e, const struct trial_event *v,
+static void park_trial(struct manager *m, struct job *j, struct job *e, const struct trial_event *v,
                  const struct search_reason *why) {
         char text[RANK_TEXT_MAX];
 
@@ -355,7 +355,7 @@ int searches_reported(struct manager *m, const struct node *node, sd_bus_message
         if (r == SEARCH_STOP)
                 stop_early(m, j, e, &v, &why);
         else if (r == SEARCH_PARK)
-                park(m, j, e, &v, &why);
+                park_trial(m, j, e, &v, &why);
         act_on_others(m, j);
         return answer_later(m, call);
 }

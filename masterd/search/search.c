@@ -229,7 +229,7 @@ static int enter_worst(struct search *s, struct bracket *b, struct trial *t, boo
 
 /* A trial whose turn has come: it goes on, and takes the place that became free; or it has ended meanwhile,
  * and is the worst of the rungs above. */
-static int promote(struct search *s, struct bracket *b, struct trial *t, bool *filled) {
+static int promote_trial(struct search *s, struct bracket *b, struct trial *t, bool *filled) {
         t->waits = false;
         if (t->seen.state != SEARCH_TRIAL_PARKED)
                 return enter_worst(s, b, t, filled);
@@ -275,7 +275,7 @@ static int enter_rung(struct search *s, struct bracket *b, struct trial *t, doub
                 struct trial *other = s->trials + last->trial;
 
                 if (other->waits && other->entries == last)
-                        TRY(promote(s, b, other, filled));
+                        TRY(promote_trial(s, b, other, filled));
         }
         return SEARCH_PARK;
 }
@@ -353,7 +353,7 @@ static void end_parked(struct search *s) {
                 if (b->n_parked == 0 || b->n_going > 0 || (b->wanted > 0 && !search_gave_up(s)))
                         continue;
                 if (rank_count(b->rungs[b->plan.n_rungs - 1]) == 0) {
-                        (void)promote(s, b, find_highest_parked(s, b), &filled); /* one that has not ended */
+                        (void)promote_trial(s, b, find_highest_parked(s, b), &filled); /* one that has not ended */
                         continue;
                 }
                 for (uint32_t k = 0; k < s->n_trials; k++)

@@ -369,6 +369,20 @@ def test_forward(cluster, echo):
     no_sessions(cluster)
 
 
+def test_forward_ends_with_the_server(cluster):
+    """Who answers and closes, as HTTP/1.0 does, is heard to the end by a client that has not finished writing."""
+    server = ("import os, socket\ns = socket.create_server((\"\", int(os.environ[\"PRIMUS_PORTS\"].split(\",\")[0])))\n"
+              "while True:\n    c = s.accept()[0]; c.recv(10); c.sendall(b\"all of it\"); c.close()")
+    client = ("import socket, sys\nc = socket.create_connection((\"127.0.0.1\", int(sys.argv[1])), 10)\nc.sendall(b\"give\")\n"
+              "got = b\"\"\nwhile chunk := c.recv(100):\n    got += chunk\nprint(got.decode())")
+    number = submit_one(cluster, ["python3", "-c", server], role={"portNum": 1})
+    port = str(cluster.executor(int(number))["ports"][0])
+    cluster.wait_for(lambda: port in run(cluster, number, "ss", "-tln").stdout, 20, "the server listens")
+    with forwarding(cluster, number, port, "0") as (_, where):
+        assert cluster.exec("n1", "python3", "-c", client, where.split(":")[1], user="ml").strip() == "all of it"
+    cluster.primusctl("kill", number)
+
+
 def test_forward_to_a_socket(cluster, echo):
     number, port = echo
     with forwarding(cluster, number, port, "/tmp/forward.sock") as (running, where):

@@ -114,7 +114,13 @@ _primusctl() {
         --follow) [[ $command == submit ]] && return ;;
         --hosts) __primusctl_reply "$(__primusctl_nodes)"; return ;;
         --replace) [[ $command == token ]] && __primusctl_reply "$(__primusctl_nodes)"; return ;;
-        --token-file | --secret | --key | --tensorboard) __primusctl_files; return ;;
+        -a | --attach)
+                if [[ $command == notebook || $command == tensorboard ]]; then
+                        __primusctl_reply "$(__primusctl_jobs)"
+                        return
+                fi
+                ;;
+        --token-file | --secret | --key | --tensorboard | --dir | --logdir) __primusctl_files; return ;;
         -H | --host)
                 if declare -F _known_hosts_real > /dev/null; then
                         _known_hosts_real -- "$cur"
@@ -178,7 +184,7 @@ _primusctl() {
                 *:skip) __primusctl_reply "$(__primusctl_tasks "${args[1]}")" ;;
                 esac
                 ;;
-        metrics) __primusctl_reply "$(__primusctl_jobs -a)" ;;
+        metrics | tensorboard) __primusctl_reply "$(__primusctl_jobs -a)" ;;
         search)
                 case ${#args[@]}:${args[0]} in
                 0:*) __primusctl_reply 'show preview replay' ;;

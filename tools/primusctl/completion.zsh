@@ -105,7 +105,13 @@ _primusctl() {
                 ;;
         --hosts) __primusctl_offer node $(__primusctl_named nodes); return ;;
         --replace) [[ $command == token ]] && __primusctl_offer node $(__primusctl_named nodes); return ;;
-        --token-file | --secret | --key | --tensorboard) _files; return ;;
+        -a | --attach)
+                if [[ $command == notebook || $command == tensorboard ]]; then
+                        __primusctl_offer job $(__primusctl_jobs)
+                        return
+                fi
+                ;;
+        --token-file | --secret | --key | --tensorboard | --dir | --logdir) _files; return ;;
         -H | --host) _hosts; return ;;
         esac
 
@@ -163,7 +169,7 @@ _primusctl() {
                 *:skip) __primusctl_offer task $(__primusctl_tasks "${args[2]}") ;;
                 esac
                 ;;
-        metrics) __primusctl_offer job $(__primusctl_jobs -a) ;;
+        metrics | tensorboard) __primusctl_offer job $(__primusctl_jobs -a) ;;
         search)
                 case ${#args}:${args[1]} in
                 0:*) __primusctl_offer action show preview replay ;;

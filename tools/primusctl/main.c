@@ -41,6 +41,8 @@ static const struct {
         { "Go inside", &exec_command },
         { NULL, &shell_command },
         { NULL, &forward_command },
+        { NULL, &notebook_command },
+        { NULL, &tensorboard_command },
         { NULL, &stacks_command },
         { NULL, &trace_command },
         { "Data", &data_command },

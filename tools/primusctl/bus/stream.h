@@ -20,7 +20,7 @@ struct stream;
 enum stream_kind {
         STREAM_OUTPUT = 1,
         STREAM_ERRORS = 2,
-        STREAM_OUTPUT_END = 4
+        STREAM_OUTPUT_END = 3 /* as lib/wire/session.h numbers them */
 };
 
 /* Called from the event loop; ended() at last, and exactly once, where stream_free() does not come first. */

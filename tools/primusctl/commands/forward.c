@@ -13,9 +13,9 @@
 
 #include "lib/base/parse.h"
 #include "tools/primusctl/bus/interrupt.h"
-#include "tools/primusctl/bus/stream.h"
 #include "tools/primusctl/bus/watch.h"
 #include "tools/primusctl/cli/commands.h"
+#include "tools/primusctl/commands/forward.h"
 
 /* Of one tool: the bus allows each caller 128 calls under way. */
 #define CONNECTIONS_MAX 24u
@@ -23,8 +23,8 @@
 struct forward {
         struct cli *cli;
         sd_event *event;
-        struct stream_target target;
-        uint16_t port;
+        const struct stream_target *target;
+        uint16_t port, local_port;
         sd_event_source *listeners[2];
         struct connection *connections;
         unsigned n;
@@ -210,7 +210,7 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
         if (r >= 0)
                 r = sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
         if (r >= 0)
-                r = stream_new(f->cli, &f->target, &o, &handlers, c, &c->stream);
+                r = stream_new(f->cli, f->target, &o, &handlers, c, &c->stream);
         if (r < 0) {
                 cli_fail(f->cli, "cannot forward a connection: %s", strerror(-r));
                 connection_free(c);
@@ -263,8 +263,7 @@ static int listen_port(struct forward *f, const char *text) {
         r = listen_at(f, 1, (struct sockaddr *)&v6, sizeof(v6), &fd);
         if (r < 0 && r != -EAFNOSUPPORT && r != -EADDRNOTAVAIL)
                 return cli_fail(f->cli, "cannot listen on ::1 port %u: %s", ntohs(v4.sin_port), strerror(-r));
-        printf("127.0.0.1:%u -> %s/%" PRIu32 " port %u\n", ntohs(v4.sin_port), f->target.role,
-               f->target.index, f->port);
+        f->local_port = ntohs(v4.sin_port);
         return 0;
 }
 
@@ -282,14 +281,48 @@ static int listen_path(struct forward *f, const char *path) {
         if (r < 0)
                 return cli_fail(f->cli, "cannot listen at %s: %s", path, strerror(-r));
         f->path = path;
-        printf("%s -> %s/%" PRIu32 " port %u\n", path, f->target.role, f->target.index, f->port);
         return 0;
 }
 
-static int on_signal(sd_event_source *source, const struct signalfd_siginfo *i, void *userdata) {
-        struct forward *f = userdata;
+int forward_new(struct cli *c, sd_event *event, const struct stream_target *target, uint16_t port,
+                const char *local, struct forward **ret) {
+        _cleanup_(forward_free_p) struct forward *f = calloc(1, sizeof(*f));
+        int r;
 
-        (void)sd_event_exit(f->event, CLI_OK);
+        if (!f)
+                return cli_oom(c);
+        f->cli = c;
+        f->event = event;
+        f->target = target;
+        f->port = port;
+        r = local && strchr(local, '/') ? listen_path(f, local) : listen_port(f, local);
+        if (!r)
+                *ret = TAKE_PTR(f);
+        return r;
+}
+
+uint16_t forward_local_port(const struct forward *f) {
+        return f->local_port;
+}
+
+void forward_free(struct forward *f) {
+        struct connection *k, *next;
+
+        if (!f)
+                return;
+        DL_FOREACH_SAFE (f->connections, k, next)
+                connection_free(k);
+        for (size_t i = 0; i < ELEMENTSOF(f->listeners); i++)
+                sd_event_source_disable_unref(f->listeners[i]);
+        if (f->path)
+                (void)unlink(f->path);
+        free(f);
+}
+
+/* ---- the command ---- */
+
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *i, void *userdata) {
+        (void)sd_event_exit(userdata, CLI_OK);
         return 0;
 }
 
@@ -297,50 +330,49 @@ static void on_state(struct watch *w, void *userdata) {
         struct forward *f = userdata;
 
         if (watch_ended(w)) {
-                cli_fail(f->cli, "job %" PRIu32 " has ended", f->target.job.number);
+                cli_fail(f->cli, "job %" PRIu32 " has ended", f->target->job.number);
                 (void)sd_event_exit(f->event, CLI_FAILED);
         }
 }
 
 static int forward_run(struct cli *c, void *options, char **args, size_t n) {
         static const struct watch_handlers watch_handlers = { .state = on_state };
-        struct forward f = { .cli = c };
+        _cleanup_(stream_target_done) struct stream_target target = { 0 };
+        _cleanup_(forward_free_p) struct forward *f = NULL;
+        const char *local = n > 3 ? args[3] : NULL;
         struct watch *watch = NULL;
-        struct connection *k, *next;
+        sd_event *event = NULL;
         uint32_t port;
         int r;
 
         (void)options;
         if (parse_u32(args[2], 1, 65535, &port) < 0)
                 return cli_usage(c, "forward: not a port: %s", args[2]);
-        f.port = (uint16_t)port;
-        r = stream_target_find(c, args[0], args[1], &f.target);
+        r = stream_target_find(c, args[0], args[1], &target);
         if (!r)
-                r = watch_loop_new(c, &f.event);
-        if (!r && interrupt_catch(f.event, on_signal, &f) < 0)
+                r = watch_loop_new(c, &event);
+        if (!r && interrupt_catch(event, on_signal, event) < 0)
                 r = cli_fail(c, "cannot wait for signals");
         if (!r)
-                r = n > 3 && strchr(args[3], '/') ? listen_path(&f, args[3])
-                                                  : listen_port(&f, n > 3 ? args[3] : NULL);
+                r = forward_new(c, event, &target, (uint16_t)port, local, &f);
+        if (!r && f->path)
+                printf("%s -> %s/%" PRIu32 " port %u\n", f->path, target.role, target.index, f->port);
+        else if (!r)
+                printf("127.0.0.1:%u -> %s/%" PRIu32 " port %u\n", f->local_port, target.role, target.index,
+                       f->port);
         if (!r)
-                r = watch_new(c, f.event, &f.target.job, WATCH_STATE, &watch_handlers, &f, &watch);
+                r = watch_new(c, event, &target.job, WATCH_STATE, &watch_handlers, f, &watch);
         if (!r) {
                 fflush(stdout);
-                r = sd_event_loop(f.event);
+                r = sd_event_loop(event);
         }
-        DL_FOREACH_SAFE (f.connections, k, next)
-                connection_free(k);
-        for (size_t i = 0; i < ELEMENTSOF(f.listeners); i++)
-                sd_event_source_disable_unref(f.listeners[i]);
-        if (f.path)
-                (void)unlink(f.path);
         watch_free(watch);
-        if (f.event) {
+        forward_free(TAKE_PTR(f));
+        if (event) {
                 (void)sd_bus_flush(c->bus);
                 (void)sd_bus_detach_event(c->bus);
-                sd_event_unref(f.event);
+                sd_event_unref(event);
         }
-        stream_target_done(&f.target);
         return r < 0 ? cli_fail(c, "%s", strerror(-r)) : r;
 }
 

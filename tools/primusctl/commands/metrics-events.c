@@ -125,7 +125,7 @@ static int write_process(struct place *p, json_t **s, size_t n) {
         return r;
 }
 
-int metrics_write_events(const struct cli *c, const char *directory, const json_t *all) {
+int metrics_write_events(const struct cli *c, const char *directory, const json_t *all, size_t *ret_files) {
         struct place p = PLACE_EMPTY;
         size_t n = json_array_size(all), files = 0, many;
         _cleanup_free_ json_t **sorted = calloc(n + 1, sizeof(json_t *));
@@ -144,6 +144,6 @@ int metrics_write_events(const struct cli *c, const char *directory, const json_
         place_done(&p);
         if (r < 0)
                 return cli_fail(c, "cannot write %s: %s", directory, strerror(-r));
-        printf("%s: %zu event file%s\n", directory, files, files == 1 ? "" : "s");
+        *ret_files = files;
         return CLI_OK;
 }

@@ -266,6 +266,7 @@ static int list_metrics(struct cli *c, const struct job_ref *jobs, size_t n) {
 
 /* Every point that is kept, of each job. */
 static int show_points(struct cli *c, const struct metrics_options *o, const struct job_ref *jobs, size_t n) {
+        size_t files;
         struct wanted w = { .name = o->name, .points = o->points ?: POINTS_MOST };
         _cleanup_(json_decref_p) json_t *all = json_array();
         _cleanup_free_ char *role = NULL;
@@ -278,9 +279,34 @@ static int show_points(struct cli *c, const struct metrics_options *o, const str
                 r = ask_all_series(c, jobs + i, &w, all);
         if (r)
                 return r;
-        if (o->tensorboard)
-                return metrics_write_events(c, o->tensorboard, all);
+        if (o->tensorboard) {
+                r = metrics_write_events(c, o->tensorboard, all, &files);
+                if (!r)
+                        printf("%s: %zu event file%s\n", o->tensorboard, files, files == 1 ? "" : "s");
+                return r;
+        }
         return o->csv ? print_csv(all) : c->json ? cli_print_json(c, TAKE_PTR(all)) : print_series(c, all);
+}
+
+int metrics_export(struct cli *c, char *const *jobs, size_t n, const char *directory) {
+        const struct wanted w = { .points = POINTS_MOST };
+        _cleanup_(json_decref_p) json_t *all = json_array();
+        size_t files = 0;
+        int r = all ? 0 : cli_oom(c);
+
+        for (size_t i = 0; i < n && !r; i++) {
+                struct job_ref job;
+
+                r = cli_job(c, jobs[i], &job);
+                r = r ? r : ask_all_series(c, &job, &w, all);
+        }
+        r = r ? r : metrics_write_events(c, directory, all, &files);
+        if (!r && files == 0)
+                r = cli_fail(
+                        c,
+                        n == 1 ? "the job has reported nothing; see TRAINING METRICS in primus(3)"
+                               : "none of the jobs has reported anything; see TRAINING METRICS in primus(3)");
+        return r;
 }
 
 static int metrics_run(struct cli *c, void *options, char **args, size_t n) {

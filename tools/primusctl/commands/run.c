@@ -20,7 +20,6 @@
 #include "tools/primusctl/commands/submit.h"
 
 #define HOSTS_MAX 10000u
-#define ROLE "task"
 
 extern char **environ;
 
@@ -165,8 +164,8 @@ static bool is_spread(const struct run_options *o, uint32_t n) {
  * does. */
 int run_configure(const struct cli *c, const struct run_options *o, char *const *args, const char *files,
                   char **ret_text, uint32_t *ret_n) {
-        json_t *role = json_pack("{s:s, s:i, s:{s:{s:s, s:i, s:s}}}", "roleName", ROLE, "successPercent", 100,
-                                 "failover", "commonFailoverPolicy", "restartType", "NEVER",
+        json_t *role = json_pack("{s:s, s:i, s:{s:{s:s, s:i, s:s}}}", "roleName", RUN_ROLE, "successPercent",
+                                 100, "failover", "commonFailoverPolicy", "restartType", "NEVER",
                                  "maxFailureTimes", 1, "maxFailurePolicy", "FAIL_APP");
         json_t *job = json_pack("{s:s, s:i, s:[O]}", "name", o->name ? o->name : basename(args[0]),
                                 "maxAppAttempts", 1, "role", role);

@@ -16,6 +16,8 @@ struct run_options {
 };
 void run_options_done(struct run_options *o);
 
+#define RUN_ROLE "task"
+
 /* The job of a command as a configuration (allocated); files: what it says is sent along, or NULL. *ret_n:
  * its executors. */
 int run_configure(const struct cli *c, const struct run_options *o, char *const *command, const char *files,
