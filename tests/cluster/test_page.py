@@ -384,6 +384,67 @@ time.sleep(%d)
 """
 
 
+def test_checkpoints_and_models(cluster, browse, shared_dir):
+    """What trials have saved: pinned, made a model, and the rest removed; another user sees none of it."""
+    path = shared_dir / "page-kept"
+    path.mkdir()
+    path.chmod(0o777)
+    trainer = ("from primus import checkpoints, trial\nkept = checkpoints.Store(f'/shared/page-kept/t{trial.number}', keep=100, metric='loss')\n"
+               "for step in range(1, 4):\n    with kept.save(step, loss=trial.params['x'] / step) as p:\n        (p / 'model').write_bytes(b'm' * 1000)\n"
+               "    trial.report_validation(step, loss=trial.params['x'] / step)")
+    job = cluster.submit({"name": "kept", "search": {"method": "list", "metric": "loss", "points": [{"x": 6}, {"x": 3}]},
+                          "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 64, "argv": ["python3", "-c", trainer]}]})
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    cluster.wait_for(lambda: len(cluster.primusctl_json("checkpoints", "list", str(job))) == 6, 20, "six checkpoints")
+    b = browse()
+    b.open(f"#/job/{job}")
+    b.press("Checkpoints")
+    b.wait("/shared/page-kept/t1/step-")
+    b.run("[...document.querySelectorAll('button.sort')].find(x => x.textContent.startsWith('Metric')).click()")
+    rows = "return [...document.querySelectorAll('main tbody tr')].map(r => r.innerText)"
+    b.wait(lambda: "loss 1" in b.run(rows)[0], what="the best first")
+    b.press("Pin")
+    b.press("Pin", within="dialog[open]")
+    b.wait("pinned")
+    b.press("Make it a model")
+    b.fill("dialog[open] input[name=name]", "no such name")
+    b.press("Make it a model", within="dialog[open]")
+    b.wait(lambda: b.run("return !!document.querySelector('dialog[open] .problem')"), what="what is wrong with it")
+    b.fill("dialog[open] input[name=name]", "page-model")
+    b.fill("dialog[open] input[name=note]", "<b>bold</b>")
+    b.press("Make it a model", within="dialog[open]")
+    b.wait("page-model@1")
+    b.wait("<b>bold</b>")
+    assert b.unnamed() == []
+    for width, scheme in ((1280, "light"), (400, "dark")):
+        b.window(width, 900)
+        b.scheme(scheme)
+        b.open("#/models")
+        b.wait("page-model@1")
+        assert b.run("return document.documentElement.scrollWidth") <= width
+        b.open(f"#/job/{job}/checkpoints")
+        b.wait("pinned")
+        assert b.run("return document.documentElement.scrollWidth") <= width and b.unnamed() == []
+    b.window(*WINDOW)
+    b.scheme("light")
+    b.press("Clean up")
+    b.fill("dialog[open] input[name=trialLatest]", "0")
+    b.press("Clean up", within="dialog[open]")
+    b.wait(lambda: len(b.run(rows)) == 1, what="the best alone")
+    assert len(list(path.glob("t*/step-*"))) == 1
+    b.open("#/models")
+    b.press("Archive")
+    b.press("Archive", within="dialog[open]")
+    b.wait("There is none. A job's checkpoint becomes one")
+    b.run("document.querySelector('.filters input').click()")
+    b.wait("page-model@1 archived")
+    eve = browse("eve")
+    for where in ("#/models?archived=1", "#/checkpoints"):
+        eve.open(where)
+        eve.wait("There is none" if "models" in where else "None is known")
+    assert b.complaints() == [] and eve.complaints() == []
+
+
 def test_training(cluster, browse):
     """A curve for each name, while the job runs and behind its end, and beside another job's."""
     role = {"roleName": "w", "num": 2, "vcores": 0.1, "memoryMb": 48}

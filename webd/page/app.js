@@ -12,11 +12,12 @@ import { Host } from './views/host.js';
 import { Queue } from './views/queue.js';
 import { Usage } from './views/usage.js';
 import { Savepoints } from './views/savepoints.js';
+import { Checkpoints, Models } from './views/checkpoints.js';
 import { Submit } from './views/submit.js';
 
 const VIEWS = {
-  '': ['Overview', Overview], jobs: ['Jobs', Jobs], queue: ['Queue', Queue], hosts: ['Hosts', Hosts], usage: ['Usage', Usage], submit: ['Submit', Submit],
-  job: [null, Job], host: [null, Host], savepoints: [null, Savepoints],
+  '': ['Overview', Overview], jobs: ['Jobs', Jobs], queue: ['Queue', Queue], hosts: ['Hosts', Hosts], usage: ['Usage', Usage], models: ['Models', Models], submit: ['Submit', Submit],
+  job: [null, Job], host: [null, Host], savepoints: [null, Savepoints], checkpoints: [null, Checkpoints],
 };
 
 function useAddress() {
@@ -41,11 +42,11 @@ function App() {
   const at = useAddress();
   const cluster = useLive('cluster', { on: onNodes, every: 30000 });
   const here = at.path[0] || '';
-  const title = VIEWS[here]?.[0] || (here === 'job' ? `Job ${at.path[1]}` : here === 'host' ? `Host ${at.path[1]}` : here === 'savepoints' ? 'Savepoints' : 'Primus');
+  const title = VIEWS[here]?.[0] || (here === 'job' ? `Job ${at.path[1]}` : here === 'host' ? `Host ${at.path[1]}` : ({ savepoints: 'Savepoints', checkpoints: 'Checkpoints' })[here] || 'Primus');
   useEffect(() => { document.title = `${title} – Primus`; }, [title]);
-  const current = { job: 'jobs', host: 'hosts', savepoints: 'jobs' }[here] || here;
+  const current = { job: 'jobs', host: 'hosts', savepoints: 'jobs', checkpoints: 'models' }[here] || here;
   return html`<header><a class="brand" href="#/">Primus</a>
-    <nav aria-label="Primus">${Object.entries(VIEWS).filter(([key, v]) => v[0] && !(readOnly && key === 'submit')).map(([key, v]) =>
+    <nav aria-label="Primus">${Object.entries(VIEWS).filter(([key, v]) => v[0] && !(readOnly && ['submit', 'models'].includes(key))).map(([key, v]) =>
     html`<a href=${address(key ? [key] : [])} aria-current=${key === current ? 'page' : undefined}>${v[0]}</a>`)}</nav>
     <span class="space"></span>${readOnly && html`<span class="dim">to look at</span>`}<${LinkState} /></header>
     ${cluster.data?.banner && html`<p class="sentence warn banner" role="status">${shown(cluster.data.banner)}</p>`}

@@ -12,11 +12,12 @@ import { Timeline } from './job-timeline.js';
 import { Inside } from './job-inside.js';
 import { Config, Events } from './job-record.js';
 import { OfJob as Savepoints } from './savepoints.js';
+import { OfJob as Checkpoints } from './checkpoints.js';
 import { Training } from './job-training.js';
 import { Trials } from './job-trials.js';
 import { Hosts, Place, Suggestions } from './why.js';
 
-const TABS = [['', 'Executors'], ['trials', 'Trials'], ['data', 'Data'], ['savepoints', 'Savepoints'], ['training', 'Training'], ['metrics', 'Metrics'], ['timeline', 'Timeline'], ['logs', 'Logs'], ['inside', 'Inside'], ['events', 'Events'], ['config', 'Configuration'], ['why', 'Why']];
+const TABS = [['', 'Executors'], ['trials', 'Trials'], ['data', 'Data'], ['savepoints', 'Savepoints'], ['training', 'Training'], ['checkpoints', 'Checkpoints'], ['metrics', 'Metrics'], ['timeline', 'Timeline'], ['logs', 'Logs'], ['inside', 'Inside'], ['events', 'Events'], ['config', 'Configuration'], ['why', 'Why']];
 
 // ---- what can be done ----
 
@@ -130,6 +131,7 @@ function Body({ job, tab, query, why }) {
     case 'trials': return job.search ? html`<${Trials} job=${job} query=${query} />` : html`<p class="empty">It is no search.</p>`;
     case 'data': return html`<${Data} job=${job} />`;
     case 'savepoints': return html`<${Savepoints} job=${job} query=${query} />`;
+    case 'checkpoints': return html`<${Checkpoints} job=${job} query=${query} />`;
     case 'training': return html`<${Training} job=${job} query=${query} />`;
     case 'metrics': return html`<${Metrics} job=${job} query=${query} />`;
     case 'timeline': return html`<${Timeline} job=${job} />`;
@@ -156,7 +158,7 @@ export function Job({ args: [text, tab = ''], query }) {
       ${(job.warnings || []).map(w => html`<p class="sentence off">${shown(w)}</p>`)}
       <p class="dim">Submitted <${Time} at=${job.submitted} />${job.started ? html`, runs since <${Time} at=${job.started} />` : ''}${job.ended ? html`, ended <${Time} at=${job.ended} />` : ''}, attempt ${job.attempt}, version ${job.version}</p>
       ${job.array && html`<${ArrayOf} job=${job} />`}
-      <${Tabs} base=${['job', number]} tabs=${TABS.filter(([k]) => (k !== 'trials' || job.search) && (k !== 'training' || !job.array) && (!['data', 'savepoints'].includes(k) || job.data) && (k !== 'why' || waits) && (k !== 'inside' || (waits && !readOnly)))} current=${tab} />
+      <${Tabs} base=${['job', number]} tabs=${TABS.filter(([k]) => (k !== 'trials' || job.search) && (k !== 'training' || !job.array) && (!['data', 'savepoints'].includes(k) || job.data) && (k !== 'why' || waits) && (k !== 'inside' || (waits && !readOnly)) && (k !== 'checkpoints' || !readOnly))} current=${tab} />
       <${Body} job=${job} tab=${tab} query=${query} why=${why.data} />`;
   }}<//>`;
 }
