@@ -351,7 +351,7 @@ static enum strike_kind kind_of(const struct executor *e, enum executor_state be
 /* Ends by the limits that the job set itself say nothing about the host. */
 static bool is_own_limit(const struct executor *e) {
         return strcmp(e->end.result, "oom-kill") == 0 || strcmp(e->end.result, "timeout") == 0 ||
-               e->end.fate == FATE_GROWN;
+               e->end.fate == FATE_GROWN || e->end.fate == FATE_INVALID;
 }
 
 static void exclude(struct executor *e, uint64_t when) {

@@ -17,6 +17,7 @@ enum fate {
         FATE_NOT_READY, /* stopped because it was not ready in time: a failure */
         FATE_GROWN,     /* out of memory; comes back with more */
         FATE_LEFT,      /* has failed for good, and stays so when its scope starts again */
+        FATE_INVALID,   /* a trial's: what it was given makes no sense; neither success nor failure */
         _FATE_MAX,
 };
 

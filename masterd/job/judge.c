@@ -11,6 +11,7 @@
 #include "lib/base/utf8.h"
 
 #define EXIT_REQUEUE_DEFAULT 75 /* EX_TEMPFAIL: "try again later" */
+#define EXIT_INVALID_TRIAL 78   /* EX_CONFIG */
 
 uint64_t judge_more_memory(const struct elastic_spec *elastic, uint64_t had) {
         uint64_t more = MAX(had / 1000 * elastic->ratio_milli, usec_add(had, elastic->size));
@@ -213,4 +214,9 @@ void judge_exit(struct executor *e, const struct exit_report *x, const struct ju
                 append_text(text, more);
         } else if (status_of(x) == EXIT_REQUEUE_DEFAULT && strcmp(x->code, "exited") == 0)
                 judge_by_rule(e, EXIT_ACTION_REQUEUE, NULL, event, text);
+        else if (how->trial && status_of(x) == EXIT_INVALID_TRIAL && strcmp(x->code, "exited") == 0) {
+                e->end.fate = FATE_INVALID;
+                *event = EXECUTOR_EVENT_KILLED;
+                append_text(text, ": its parameters make no sense");
+        }
 }

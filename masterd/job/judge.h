@@ -15,6 +15,7 @@ struct judging {
         const char *const *patterns;    /* what was looked for in its log, */
         const struct found_line *lines; /* and what was found for each; NULL: its log could not be read */
         size_t n;
+        bool trial; /* it is one of a search */
 };
 
 /* The expressions, in the order of the rules, that its log has to be searched for before judge_exit() can

@@ -23,6 +23,7 @@
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/requeue.h"
 #include "masterd/life/restarts.h"
+#include "masterd/life/searches.h"
 #include "masterd/life/suspension.h"
 #include "masterd/life/usage.h"
 #include "masterd/link/orders.h"
@@ -227,6 +228,7 @@ void attempts_exited(struct manager *m, struct node *node, const struct exit_rep
         if (event == EXECUTOR_EVENT_LOST && e->orders.stopped)
                 event = EXECUTOR_EVENT_KILLED;
         hold_against_site(m, found);
+        found->trial = searches_has(m, j);
         judge_exit(e, report, found, &event, text);
         asks = requeue_asks(e);
         snprintf(e->end.result, sizeof(e->end.result), "%s", report->result);

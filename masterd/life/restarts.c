@@ -14,6 +14,7 @@
 #include "masterd/job/outcome.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/restart-scopes.h"
+#include "masterd/life/searches.h"
 #include "masterd/queue/queueing.h"
 
 static int on_restart(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -120,6 +121,10 @@ static bool settled_by_fate(struct manager *m, struct executor *e, const char *r
         case FATE_REQUEUE:
                 /* Where it can be, the job is being stopped for that already. */
                 executor_set_gone(e);
+                return true;
+        case FATE_INVALID:
+                executor_set_gone(e);
+                searches_invalid(m, e->job);
                 return true;
         case FATE_GROWN:
                 e->memory = judge_more_memory(&executor_role(e)->failure.elastic, executor_memory(e));

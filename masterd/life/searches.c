@@ -288,7 +288,7 @@ static const char *rank_text(const char *what, const struct job *j, const struct
 }
 
 static void park_trial(struct manager *m, struct job *j, struct job *e, const struct trial_event *v,
-                 const struct search_reason *why) {
+                       const struct search_reason *why) {
         char text[RANK_TEXT_MAX];
 
         suspension_park(m, e, rank_text("parked", j, v, why, text));
@@ -312,16 +312,23 @@ static int answer_later(struct manager *m, sd_bus_message *call) {
         return 1;
 }
 
-static void report_invalid(struct manager *m, struct job *j, struct job *e) {
+bool searches_has(struct manager *m, const struct job *e) {
+        const struct job *j = search_of(m, e);
+
+        return j && j->array->trials->broken == 0;
+}
+
+void searches_invalid(struct manager *m, struct job *e) {
         struct trial_event v = { .kind = TRIAL_EXITED, .trial = e->element.index, .exit = SEARCH_INVALID };
+        struct job *j = search_of(m, e);
         struct search_reason why;
 
-        if (let_happen(m, j, &v, &why) == 0) {
+        if (j && j->array->trials->broken == 0 && let_happen(m, j, &v, &why) == 0)
                 record_event(m, j, "trial-invalid", NULL,
                              "trial %" PRIu32 ": its parameters make no sense, it says", v.trial);
-                lifecycle_stop_job(m, e, JOB_EVENT_KILLED, "its parameters make no sense, it says");
+        lifecycle_stop_job(m, e, JOB_EVENT_KILLED, "its parameters make no sense, it says");
+        if (j)
                 act_on_others(m, j);
-        }
 }
 
 int searches_reported(struct manager *m, const struct node *node, sd_bus_message *call,
@@ -341,7 +348,7 @@ int searches_reported(struct manager *m, const struct node *node, sd_bus_message
         if (j->array->trials->broken > 0)
                 return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "search %u is being stopped", j->number);
         if (report->invalid) {
-                report_invalid(m, j, e);
+                searches_invalid(m, e);
                 return answer_later(m, call);
         }
         /* Those that come to a rung, or end, are few. */

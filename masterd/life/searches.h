@@ -38,6 +38,10 @@ void searches_closed(struct manager *m, struct job *array, const struct job *sea
 /* What tells a trial (or ELEMENT_SEARCHER) who it is, NAME=VALUE, into as many as four places. -ENOENT,
  * -ENOMEM. */
 int searches_describe(const struct job *array, uint32_t trial, char **env);
+/* Whether the job is a trial of a search that goes on. */
+bool searches_has(struct manager *m, const struct job *element);
+/* A trial says that what it was given makes no sense: it ends, and counts as never made. */
+void searches_invalid(struct manager *m, struct job *element);
 /* The job of a trial has ended. */
 void searches_ended(struct manager *m, struct job *array, const struct job *element);
 /* "; best: trial 7, loss 0.031 at 90", into buf; "" where none reported. */

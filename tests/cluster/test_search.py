@@ -91,6 +91,28 @@ def test_invalid(cluster):
     assert "too many of its trials were invalid: look at its space" in cluster.primusctl_json("status", str(job))["reason"]
 
 
+def test_invalid_by_status(cluster):
+    """Exit status 78 says the same for programs in any language, is not tried again, and is no fault of the host; a rule of the
+    job's own goes before it, and in a job that is no trial it is a failure like any."""
+    values = [row["quality"] for row in preview_params(cluster, ASHA, 9)]
+    command = f"case $PRIMUS_TRIAL_PARAMS in *'\"quality\":{values[1]}'[,}}]*) exit 78;; esac"
+    search = {"method": "random", "space": SPACE, "seed": 7, "maxTrials": 3}
+    job = cluster.submit({**search_job(search, command=command), "maxAppAttempts": 3})
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    found = shown(cluster, job)
+    assert found["invalid"] == 1 and found["made"] == 4 and [r["state"] for r in found["list"]] == ["succeeded", "invalid", "succeeded", "succeeded"]
+    ended = cluster.primusctl_json("status", str(found["list"][1]["job"]))
+    assert ended["state"] == "KILLED" and ended["attempt"] == 1 and ended["executors"][0]["attempt"] == 1
+    assert "exit status 78: its parameters make no sense" in cluster.primusctl("events", f"{job}[1]")
+    plain = search_job(search, command=command)
+    plain["role"][0].update(exitCodes=[{"codes": "78", "action": "success"}])
+    job = cluster.submit(plain)
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    assert shown(cluster, job)["invalid"] == 0
+    job = cluster.submit({"name": "plain", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 64, "command": "exit 78", "failover": {"commonFailoverPolicy": {"restartType": "NEVER"}}}]})
+    cluster.wait_state(job, "FAILED", timeout=30)
+
+
 def preview_params(cluster, search, n):
     cluster.exec("n1", "tee", "/tmp/search.json", input=json.dumps(search_job(search)))
     return cluster.primusctl_json("search", "preview", "/tmp/search.json", "--trials", str(n))["first"]

@@ -111,6 +111,38 @@ static void test_rules(void **state) {
         }
 }
 
+/* 78 is of a trial alone, and a rule goes before it. */
+static void test_invalid_trial(void **state) {
+        const struct {
+                const char *rules;
+                enum end end;
+                bool trial, stopped;
+                enum executor_event event;
+                enum fate fate;
+        } table[] = {
+                { "", END_STATUS, true, false, EXECUTOR_EVENT_KILLED, FATE_INVALID },
+                { "", END_STATUS, false, false, EXECUTOR_EVENT_FAILED, FATE_NONE },
+                { "", END_SIGNAL, true, false, EXECUTOR_EVENT_FAILED, FATE_NONE },
+                { "", END_STATUS, true, true, EXECUTOR_EVENT_KILLED, FATE_NONE },
+                { "'exitCodes': [{'codes': '78', 'action': 'fail'}],", END_STATUS, true, false,
+                  EXECUTOR_EVENT_FAILED, FATE_FAIL },
+        };
+        char text[OUTCOME_TEXT_MAX];
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                struct job *j = job_of(table[i].rules, "");
+                struct executor *e = j->executors[0];
+
+                known = (struct judging){ .trial = table[i].trial };
+                e->state = EXECUTOR_RUNNING;
+                e->orders.stopped = table[i].stopped;
+                if (judged(e, table[i].end, 78, text) != table[i].event || e->end.fate != table[i].fate)
+                        fail_msg("%zu: %s, fate %d", i, text, e->end.fate);
+                job_free(j);
+        }
+        known = (struct judging){};
+}
+
 /* What is looked for in the log of an end with that status. */
 static size_t asked(struct executor *e, enum end end, int status, const char **ret) {
         struct exit_report x = { .status = status };
@@ -289,9 +321,12 @@ static void test_ready(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_rules),      cmocka_unit_test(test_output),
-                                            cmocka_unit_test(test_long_lines), cmocka_unit_test(test_memory),
-                                            cmocka_unit_test(test_watchdog),   cmocka_unit_test(test_ready) };
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_rules),      cmocka_unit_test(test_output),
+                cmocka_unit_test(test_long_lines), cmocka_unit_test(test_memory),
+                cmocka_unit_test(test_watchdog),   cmocka_unit_test(test_invalid_trial),
+                cmocka_unit_test(test_ready)
+        };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
