@@ -353,7 +353,8 @@ static void end_parked(struct search *s) {
                 if (b->n_parked == 0 || b->n_going > 0 || (b->wanted > 0 && !search_gave_up(s)))
                         continue;
                 if (rank_count(b->rungs[b->plan.n_rungs - 1]) == 0) {
-                        (void)promote_trial(s, b, find_highest_parked(s, b), &filled); /* one that has not ended */
+                        /* Cannot fail: it has not ended, and enters no rung now. */
+                        (void)promote_trial(s, b, find_highest_parked(s, b), &filled);
                         continue;
                 }
                 for (uint32_t k = 0; k < s->n_trials; k++)

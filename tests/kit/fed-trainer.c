@@ -15,6 +15,11 @@
 #include "lib/base/file.h"
 #include "lib/primus/primus.h"
 
+/* Of all workers but the first, which dies: there they wait for that. Otherwise they may have ended before,
+ * and nobody is left to take what it had. */
+static int others_wait = -1;
+static unsigned others_wait_at;
+
 static unsigned number(const char *name) {
         const char *e = getenv(name);
 
@@ -103,6 +108,11 @@ static int train(const char *out) {
                 }
                 put(fd, record.data, record.size);
                 n++;
+                if (others_wait >= 0 && n == others_wait_at) {
+                        char c;
+
+                        (void)!read(others_wait, &c, 1); /* its end of the pipe goes with it */
+                }
                 if (slow && n % 64 == 0)
                         (void)usleep(slow);
                 if (die && n == die)
@@ -124,17 +134,27 @@ static int train(const char *out) {
 
 int main(int argc, char *argv[]) {
         unsigned workers = number("TRAINER_WORKERS");
-        int failed = 0, status;
+        int failed = 0, status, alive[2] = { -1, -1 };
 
+        if (workers > 0 && number("TRAINER_DIE") > 0 && pipe2(alive, O_CLOEXEC) < 0)
+                return 102;
         for (unsigned i = 0; i < workers; i++) {
                 if (fork() > 0)
                         continue;
-                if (i > 0)
+                if (i > 0 && alive[0] >= 0) {
+                        others_wait = alive[0];
+                        others_wait_at = number("TRAINER_DIE") / 2;
+                        close(alive[1]);
                         unsetenv("TRAINER_DIE"); /* the first alone */
+                }
                 _exit(train(argv[1]));
         }
         if (workers == 0)
                 return train(argv[1]);
+        if (alive[0] >= 0) {
+                close(alive[0]);
+                close(alive[1]);
+        }
         while (wait(&status) > 0)
                 failed |= WIFEXITED(status) ? WEXITSTATUS(status) : 0;
         return failed;
