@@ -8,6 +8,7 @@
 #include "lib/base/cpulist.h"
 #include "lib/base/log.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
 #include "lib/wire/errors.h"
 #include "lib/wire/input.h"
 #include "masterd/core/listeners.h"
@@ -18,6 +19,7 @@
 #include "masterd/link/orders-parts.h"
 #include "masterd/node/gpus.h"
 #include "masterd/sched/sched.h"
+#include "masterd/search/filled.h"
 
 /* Staging files and slow hosts take their time; losing the link ends the wait at once. */
 #define START_TIMEOUT (3600 * USEC_PER_SEC)
@@ -258,8 +260,28 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
         return start_extra_append(message, &extra);
 }
 
+/* Of a trial: its arguments with its parameters in them, where there is a place for one. NULL: as the role
+ * has them. */
+static int trial_arguments(const struct executor *e, char ***ret) {
+        static const char given[] = "PRIMUS_TRIAL_PARAMS=";
+        const struct role_spec *role = executor_role(e);
+        char **env = e->job->element.env;
+        json_t *params;
+        int r;
+
+        *ret = NULL;
+        while (env && *env && strncmp(*env, given, strlen(given)) != 0)
+                env++;
+        if (!env || !*env || role->command || !filled_any(role->argv))
+                return 0;
+        params = json_loads(*env + strlen(given), 0, NULL);
+        r = params ? filled_argv(role->argv, params, ret) : -ENOMEM;
+        json_decref(params);
+        return r;
+}
+
 static int send_start(struct manager *m, struct executor *e, struct order *o) {
-        _cleanup_(strings_free_p) char **rendezvous_env = NULL;
+        _cleanup_(strings_free_p) char **rendezvous_env = NULL, **filled = NULL;
         _cleanup_free_ char **env = NULL, **gpus = NULL, **visible = NULL;
         const struct role_spec *spec = executor_role(e);
         const struct job_spec *js = e->job->spec;
@@ -274,6 +296,7 @@ static int send_start(struct manager *m, struct executor *e, struct order *o) {
 
         /* Who was given none opens none; the others of the job here need to reach each other's. */
         may_open = e->place.gpus ? job_gpus_on_node(e) : 0;
+        TRY(trial_arguments(e, &filled));
         r = job_peers_environment(e, &rendezvous_env);
         if (r >= 0)
                 r = executor_environment(e, rendezvous_env, &env);
@@ -302,7 +325,7 @@ static int send_start(struct manager *m, struct executor *e, struct order *o) {
                 .id = o->id,
                 .kind = feeds ? ORDER_FEED : ORDER_TRAINER,
                 .uid = e->job->owner,
-                .argv = spec->argv,
+                .argv = filled ?: spec->argv,
                 .cwd = e->job->given.cwd,
                 .env = env,
                 .identity = identity_of(&identity, &o->id, e->node),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "masterd/search/filled.h"
 #include "masterd/search/space-parts.h"
 
 #define TWO53 9007199254740992.0
@@ -183,6 +184,21 @@ int space_given(const struct space *s, uint64_t seed, uint32_t trial, json_t **r
                 at /= s->n_points > 0 ? p->count : 1;
         }
         return assemble_values(s, values, ret);
+}
+
+bool space_has(const struct space *s, const char *name) {
+        size_t n = strlen(name);
+        json_t *point;
+        size_t i;
+
+        json_array_foreach (s->list, i, point)
+                if (filled_value(point, name))
+                        return true;
+        for (i = 0; i < s->n; i++)
+                if (strncmp(s->parameters[i].name, name, n) == 0 &&
+                    (s->parameters[i].name[n] == 0 || s->parameters[i].name[n] == '.'))
+                        return true;
+        return false;
 }
 
 uint32_t space_trial_seed(uint64_t seed, uint32_t trial) {

@@ -50,6 +50,9 @@ uint32_t space_n_points(const struct space *s);
 /* What a trial is given. -ENOENT: there are not so many points; -ENOMEM. */
 int space_given(const struct space *s, uint64_t seed, uint32_t trial, json_t **ret);
 
+/* Whether a trial may have something of that name: a parameter, or an object of such. */
+bool space_has(const struct space *s, const char *name);
+
 /* The seed for what a trial itself draws: 0 ... 2^31 - 1. */
 uint32_t space_trial_seed(uint64_t seed, uint32_t trial);
 

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
+#include "masterd/search/filled.h"
 #include "masterd/search/space.h"
 #include "masterd/spec/check.h"
 
@@ -112,7 +114,39 @@ static int count_points(struct reader *r, struct search_spec *s, const char *key
         return 0;
 }
 
-static int read_space(struct reader *r, struct search_spec *s) {
+/* What a trial's parameters are called where arguments have them in. space: NULL: only the searcher knows. */
+static int check_arguments(struct reader *r, const struct job_spec *job, const struct space *space) {
+        char name[SPACE_NAME_MAX + 1];
+
+        for (size_t i = 0; i < job->n_roles; i++) {
+                const struct role_spec *role = job->roles + i;
+                const char *at = role->command;
+
+                if (job->search.searcher && strcmp(role->name, SPEC_SEARCHER) == 0)
+                        continue;
+                if (at && filled_next(&at, name))
+                        return report_at(
+                                r, place_in_role(i, "command"),
+                                "a shell would take the value of {hp.%s} for a part of the program; say argv, or "
+                                "read $PRIMUS_TRIAL_PARAMS",
+                                name);
+                for (size_t k = 0; !role->command && k < role->n_argv; k++)
+                        for (at = role->argv[k]; filled_next(&at, name);) {
+                                if (k == 0)
+                                        return report_at(r, place_in_role(i, "argv"),
+                                                         "{hp.%s}: which program it is cannot be a parameter",
+                                                         name);
+                                if (space && !space_has(space, name))
+                                        return report_at(r, place_in_role(i, "argv"),
+                                                         "{hp.%s}: the search has no parameter of that name",
+                                                         name);
+                        }
+        }
+        return 0;
+}
+
+static int read_space(struct reader *r, struct job_spec *job) {
+        struct search_spec *s = &job->search;
         _cleanup_(json_unref_p) json_t *j = json_loads(s->space, 0, NULL);
         _cleanup_(space_free_p) struct space *space = NULL;
         char why[SPACE_WHY_MAX];
@@ -126,11 +160,14 @@ static int read_space(struct reader *r, struct search_spec *s) {
                 return report_at(r, in_search("space"),
                                  "a trial would be given up to %zu bytes; at most %u are accepted",
                                  space_given_max(space), SPACE_GIVEN_MAX);
-        return s->method == SEARCH_GRID ? count_points(r, s, "space", space_n_points(space)) : 0;
+        q = check_arguments(r, job, space);
+        return q < 0 || s->method != SEARCH_GRID ? q : count_points(r, s, "space", space_n_points(space));
 }
 
-static int read_points(struct reader *r, struct search_spec *s) {
+static int read_points(struct reader *r, struct job_spec *job) {
+        struct search_spec *s = &job->search;
         _cleanup_(json_unref_p) json_t *j = json_loads(s->points, 0, NULL);
+        _cleanup_(space_free_p) struct space *space = NULL;
         char why[SPACE_WHY_MAX];
         json_t *point;
         size_t i;
@@ -152,6 +189,8 @@ static int read_points(struct reader *r, struct search_spec *s) {
                         return report_at(r, p, "has %zu bytes; at most %u are accepted", strlen(text),
                                          SPACE_GIVEN_MAX);
         }
+        TRY(space_of_list(j, &space));
+        TRY(check_arguments(r, job, space));
         return count_points(r, s, "points", (uint32_t)json_array_size(j));
 }
 
@@ -236,6 +275,6 @@ int check_search(struct reader *r, struct job_spec *job) {
         if (q < 0 || r->diagnostics->n_errors > errors)
                 return q;
         if (s->points)
-                return read_points(r, s);
-        return s->space ? read_space(r, s) : 0;
+                return read_points(r, job);
+        return s->space ? read_space(r, job) : check_arguments(r, job, NULL);
 }

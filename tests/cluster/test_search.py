@@ -113,6 +113,27 @@ def test_invalid_by_status(cluster):
     cluster.wait_state(job, "FAILED", timeout=30)
 
 
+def test_parameters_in_arguments(cluster):
+    """{hp.NAME} in argv is a parameter's value, one argument whatever it holds; what a trial does not have is left out."""
+    points = [{"lr": 0.5, "net": {"width": 8}, "opt": "a b; touch /tmp/hacked $(id)"}, {"lr": 2, "net": {"width": 16}}]
+    argv = ["python3", "-c", "import sys; print(sys.argv[1:], flush=True)", "--lr={hp.lr}", "{hp.net.width}x{hp.net}", "--opt={hp.opt}", "{lr}"]
+    config = search_job({"method": "list", "points": points})
+    config["role"][0]["argv"] = argv
+    job = cluster.submit(config)
+    cluster.wait_state(job, "SUCCEEDED", timeout=30)
+    assert cluster.primusctl("logs", f"{job}[0]").strip() == str(["--lr=0.5", '8x{"width":8}', "--opt=a b; touch /tmp/hacked $(id)", "{lr}"])
+    assert cluster.primusctl("logs", f"{job}[1]").strip() == str(["--lr=2", '16x{"width":16}', "{lr}"])
+    for change, said in (({"argv": ["true", "{hp.rate}"]}, "{hp.rate}: the search has no parameter of that name"), ({"argv": ["{hp.lr}"]}, "cannot be a parameter"),
+                         ({"command": "train --lr {hp.lr}"}, "a shell would take the value of {hp.lr} for a part of the program")):
+        config["role"][0] = {k: v for k, v in config["role"][0].items() if k not in ("argv", "command")} | change
+        refused = cluster.run("n1", "primusctl", "submit", "-", user="ml", input=json.dumps(config))
+        assert refused.returncode != 0 and said in refused.stderr, refused.stderr
+    # Without a search it is a text as any.
+    plain = cluster.submit({"name": "plain", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 64, "argv": ["echo", "{hp.lr}"]}]})
+    cluster.wait_state(plain, "SUCCEEDED")
+    assert cluster.primusctl("logs", str(plain)).strip() == "{hp.lr}"
+
+
 def preview_params(cluster, search, n):
     cluster.exec("n1", "tee", "/tmp/search.json", input=json.dumps(search_job(search)))
     return cluster.primusctl_json("search", "preview", "/tmp/search.json", "--trials", str(n))["first"]

@@ -45,7 +45,7 @@ def opened(cluster, *args, env=(), user="ml"):
         said = ""
         for line in running.stdout:
             said += line
-            if line.startswith("http://127.0.0.1:"):
+            if line.startswith("http://localhost:"):
                 break
         else:
             pytest.fail(said)
@@ -86,7 +86,7 @@ def test_tensorboard(cluster, board):
         running.wait(20)
     assert cluster.status(served)["state"] == "RUNNING"
     with opened(cluster, "tensorboard", f"--attach={served}", "--port=16006") as (again, _, _running):
-        assert again == f"http://127.0.0.1:16006/{key}/" and get(cluster, again)[0] == 200
+        assert again == f"http://localhost:16006/{key}/" and get(cluster, again)[0] == 200
         for user, args in (("eve", ("tensorboard", f"--attach={served}")), ("eve", ("notebook", f"--attach={served}"))):
             refused = cluster.run("n1", "primusctl", *args, user=user)
             assert refused.returncode != 0 and key not in refused.stdout + refused.stderr and "http" not in refused.stdout

@@ -43,7 +43,9 @@ static int show_address(struct served *s, const char *path) {
         const uint32_t job = s->target.job.number;
         char url[ANSWER_MAX + 64];
 
-        snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", forward_local_port(s->forward), path);
+        /* By this name: to 127.0.0.1 a browser would send the cookie of primusctl web along, whatever the
+         * port, and who serves this page may be somebody else. */
+        snprintf(url, sizeof(url), "http://localhost:%u%s", forward_local_port(s->forward), path);
         if (s->cli->json) {
                 printf("{\"job\":%" PRIu32 ",\"url\":\"%s\"}\n", job, url);
         } else {

@@ -278,6 +278,67 @@ static void test_refused(void **state) {
                           "command" : "x"
                   }),
                   "search.rungs", "falling numbers" },
+                { JSON({
+                          "search" : {
+                                  "method" : "random",
+                                  "space" : { "x" : 1 },
+                                  "maxTrials" : 3,
+                                  "variant" : "promote"
+                          },
+                          "command" : "x"
+                  }),
+                  "search.variant", "means nothing to this method" },
+                { JSON({
+                          "search" : {
+                                  "method" : "asha",
+                                  "space" : { "x" : 1 },
+                                  "maxTrials" : 1001,
+                                  "maxTime" : 3,
+                                  "metric" : "loss",
+                                  "variant" : "promote"
+                          },
+                          "command" : "x"
+                  }),
+                  "search.maxTrials", "at most 1000 where trials are parked" },
+                { JSON({
+                          "search" : {
+                                  "method" : "asha",
+                                  "space" : { "x" : 1 },
+                                  "maxTrials" : 3,
+                                  "maxTime" : 3,
+                                  "metric" : "loss",
+                                  "variant" : "promote"
+                          },
+                          "role" : [
+                                  { "roleName" : "w", "command" : "x" },
+                                  { "roleName" : "searcher", "command" : "y" }
+                          ]
+                  }),
+                  "search.variant", "does not know of parked trials" },
+                { JSON({
+                          "search" : { "method" : "random", "space" : { "x" : 1 }, "maxTrials" : 3 },
+                          "command" : "train {hp.x}"
+                  }),
+                  "command", "a shell would take the value of {hp.x}" },
+                { JSON({
+                          "search" :
+                                  { "method" : "random", "space" : { "x" : { "y" : 1 } }, "maxTrials" : 3 },
+                          "role" : [ { "roleName" : "w", "argv" : [ "a", "{hp.x}{hp.x.y}", "{hp.x.z}" ] } ]
+                  }),
+                  "role[0].argv", "{hp.x.z}: the search has no parameter" },
+                { JSON({
+                          "search" : { "method" : "list", "points" : [ { "x" : 1 }, { "y" : { "z" : 2 } } ] },
+                          "role" : [ { "roleName" : "w", "argv" : [ "a", "{hp.x}{hp.y.z}", "{hp.z}" ] } ]
+                  }),
+                  "role[0].argv", "{hp.z}: the search has no parameter" },
+                { JSON({
+                          "search" : { "method" : "external", "metric" : "loss", "maxTrials" : 3 },
+                          "role" : [
+                                  { "roleName" : "w", "argv" : [ "{hp.x}", "{hp.y}" ] },
+                                  { "roleName" : "searcher", "argv" : ["{hp.x}"] }
+                          ]
+                  }),
+                  "role[0].argv", "{hp.x}: which program it is" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
