@@ -323,7 +323,7 @@ void searches_invalid(struct manager *m, struct job *e) {
         struct job *j = search_of(m, e);
         struct search_reason why;
 
-        if (j && j->array->trials->broken == 0 && let_happen(m, j, &v, &why) == 0)
+        if (searches_has(m, e) && let_happen(m, j, &v, &why) == 0)
                 record_event(m, j, "trial-invalid", NULL,
                              "trial %" PRIu32 ": its parameters make no sense, it says", v.trial);
         lifecycle_stop_job(m, e, JOB_EVENT_KILLED, "its parameters make no sense, it says");

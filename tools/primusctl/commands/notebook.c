@@ -4,11 +4,9 @@
 #include "tools/primusctl/commands/served.h"
 
 static int notebook_run(struct cli *c, void *options, char **args, size_t n) {
-        const char *const arguments[] = { "notebook", NULL };
-
         (void)args;
         (void)n;
-        return served_run(c, options, "notebook", arguments, NULL);
+        return served_run(c, options, "notebook", NULL);
 }
 
 static const struct cli_option notebook_options[] = {

@@ -16,7 +16,6 @@
 
 #define PROGRAM "primus.served"
 #define ANSWER_MAX 4096u
-#define ARGUMENTS_MAX 16u
 #define PATIENCE_USEC (2 * USEC_PER_SEC) /* then it says that the job waits */
 
 struct served {
@@ -201,18 +200,15 @@ static int make_config(const struct served *s, char *const *command, bool sent, 
         return *ret ? 0 : cli_oom(s->cli);
 }
 
-static int begin_job(struct served *s, const char *const *arguments, const char *sent) {
+static int begin_job(struct served *s, const char *sent) {
         static const char *const all[] = { ".", NULL };
         const struct served_options *o = s->options;
         _cleanup_(bundle_done) struct bundle bundle = { .fd = -EBADF };
         _cleanup_free_ char *text = NULL, *cwd = NULL;
-        const char *command[ARGUMENTS_MAX] = { "python3", "-m", PROGRAM };
+        const char *const command[] = { "python3", "-m", PROGRAM, s->what, NULL };
         struct submission call = { .turn = o->run.turn };
-        size_t n = 3;
         int r;
 
-        while (*arguments && n + 1 < ARGUMENTS_MAX)
-                command[n++] = *arguments++;
         if (!sent) {
                 cwd = o->directory && *o->directory == '/' ? strdup(o->directory)
                                                            : realpath(o->directory ?: ".", NULL);
@@ -241,8 +237,7 @@ static int begin_job(struct served *s, const char *const *arguments, const char 
         return r;
 }
 
-int served_run(struct cli *c, struct served_options *o, const char *what, const char *const *arguments,
-               const char *sent) {
+int served_run(struct cli *c, struct served_options *o, const char *what, const char *sent) {
         struct served s = { .cli = c, .options = o, .what = what };
         int r = watch_loop_new(c, &s.event);
 
@@ -250,7 +245,7 @@ int served_run(struct cli *c, struct served_options *o, const char *what, const 
         if (!r && o->port > 65535)
                 r = cli_usage(c, "--port: not a port: %" PRIu32, o->port);
         if (!r)
-                r = o->attach ? cli_job(c, o->attach, &s.target.job) : begin_job(&s, arguments, sent);
+                r = o->attach ? cli_job(c, o->attach, &s.target.job) : begin_job(&s, sent);
         if (!r)
                 r = follow_job(&s);
         stream_target_done(&s.target);

@@ -31,7 +31,6 @@ struct served_options {
                 SERVED_ROW("name", 0, "X", option_string, run.name, "the job's name"),                       \
                 TURN_OPTIONS(served_options, run.turn)
 
-/* what: "notebook", its command and the job's name; arguments: of primus.served, NULL-ended; sent: a
- * directory that goes along and is the work directory, or NULL. An exit status. */
-int served_run(struct cli *c, struct served_options *o, const char *what, const char *const *arguments,
-               const char *sent);
+/* what: "notebook", which is its command here, the argument of primus.served, and the job's name where it
+ * has no other; sent: a directory that goes along and is the work directory, or NULL. An exit status. */
+int served_run(struct cli *c, struct served_options *o, const char *what, const char *sent);

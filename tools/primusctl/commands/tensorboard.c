@@ -11,7 +11,6 @@
 
 /* What jobs have reported goes along, as it is now. */
 static int show_jobs(struct cli *c, struct served_options *o, char **jobs, size_t n) {
-        static const char *const arguments[] = { "tensorboard", NULL };
         char directory[] = "/tmp/primus-tensorboard-XXXXXX";
         int r;
 
@@ -19,18 +18,17 @@ static int show_jobs(struct cli *c, struct served_options *o, char **jobs, size_
                 return cli_fail(c, "%s: %s", directory, strerror(errno));
         r = metrics_export(c, jobs, n, directory);
         if (!r)
-                r = served_run(c, o, "tensorboard", arguments, directory);
+                r = served_run(c, o, "tensorboard", directory);
         (void)remove_tree(directory);
         return r;
 }
 
 static int tensorboard_run(struct cli *c, void *options, char **args, size_t n) {
-        static const char *const arguments[] = { "tensorboard", NULL };
         struct served_options *o = options;
 
         if ((n > 0) + (o->attach != NULL) + (o->directory != NULL) != 1)
                 return cli_usage(c, "tensorboard: say jobs, or --logdir=DIR, or --attach=JOB, one of them");
-        return n > 0 ? show_jobs(c, o, args, n) : served_run(c, o, "tensorboard", arguments, NULL);
+        return n > 0 ? show_jobs(c, o, args, n) : served_run(c, o, "tensorboard", NULL);
 }
 
 static const struct cli_option tensorboard_options[] = {
