@@ -99,9 +99,18 @@ struct client *clients_first(struct feed *f) {
         return NULL;
 }
 
+uint64_t clients_still_since(struct feed *f, uint64_t now) {
+        if (f->still.since == 0 || f->still.reads != f->reads) {
+                f->still.reads = f->reads;
+                f->still.since = now;
+        }
+        return f->still.since;
+}
+
 static void client_end(struct feed *f, struct client *c) {
         if (c->gone)
                 return;
+        f->reads++; /* others may have what it had, to read */
         c->gone = true;
         c->fd = close_fd(c->fd);
         if (f->delivery->client_gone)

@@ -111,6 +111,10 @@ struct feed {
         struct pipe_delivery *pipe;
         struct ranges *ranges;
         unsigned readers; /* that read tasks at once, for the number of credits */
+        uint64_t reads;   /* rises whenever the trainer is seen to have read something */
+        struct {
+                uint64_t reads, since;
+        } still;                                         /* since when it has been no more than that */
         uint64_t gone_consumer_usec, gone_producer_usec; /* of clients that are gone */
 
         /* report.c */
@@ -145,6 +149,8 @@ void clients_step(struct feed *f);
 void clients_drain(struct feed *f);
 /* Sends a packet, or queues it; fd goes with it and is taken over (-EBADF: none). */
 int client_send(struct client *c, uint32_t type, const void *body, size_t size, int fd);
+/* Since when nothing has been read. */
+uint64_t clients_still_since(struct feed *f, uint64_t now);
 /* Whether everything sent is with the client. */
 static inline bool client_flushed(const struct client *c) {
         return !c->queue;

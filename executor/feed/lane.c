@@ -136,6 +136,7 @@ static bool look_at_ring(struct lane *l) {
                 any = true;
         }
         l->hostile |= r < 0;
+        l->feed->reads += any;
         return any;
 }
 
@@ -371,26 +372,56 @@ void lane_fail(struct feed *f, struct client *c, struct task *t, const char *why
                 producer_cancel(l->producer);
 }
 
-static uint64_t ring_step(struct feed *f, uint64_t now) {
-        uint64_t next = USEC_INFINITY;
+static void ring_look(struct feed *f) {
         struct client *c;
 
+        DL_FOREACH (f->clients, c)
+                if (c->lane && !c->gone)
+                        lane_look(f, c);
+}
+
+static struct end_wait ring_end_wait(struct feed *f, uint64_t now) {
+        struct end_wait w = {};
+        struct client *c;
+
+        DL_FOREACH (f->clients, c) {
+                const struct lane *l = c->lane;
+
+                w.leaving |= l && c->gone;
+                w.reading |= l && !l->closed &&
+                             (producer_task(l->producer) || ring_producer_unreleased(l->ring) > 0);
+        }
+        w.still_since = clients_still_since(f, now);
+        return w;
+}
+
+static uint64_t ring_step(struct feed *f, uint64_t now) {
+        uint64_t next = USEC_INFINITY;
+        struct end_wait w;
+        struct client *c;
+
+        ring_look(f);
+        w = ring_end_wait(f, now);
         DL_FOREACH (f->clients, c) {
                 struct lane *l = c->lane;
                 bool idle;
 
                 if (!l || c->gone)
                         continue;
-                lane_look(f, c);
                 idle = !producer_task(l->producer);
                 if (idle && (l->broken > 0 || tasks_may_take(&f->tasks, l)))
                         producer_wake(l->producer);
                 /* Not before it waits: until then it can take what another one leaves behind. */
                 if (idle && !l->closed && l->broken == 0 && f->tasks.last && !tasks_may_take(&f->tasks, l) &&
                     ring_producer_unreleased(l->ring) == 0) {
-                        l->busy_usec = lane_busy(l, now);
-                        l->closed = true;
-                        ring_producer_close(l->ring);
+                        uint64_t due = end_due(&w, now);
+
+                        if (now >= due) {
+                                l->busy_usec = lane_busy(l, now);
+                                l->closed = true;
+                                ring_producer_close(l->ring);
+                        } else
+                                next = MIN(next, due);
                 }
                 /* A full ring says when it is not; else what was released is looked for now and then. */
                 if (ring_producer_unreleased(l->ring) > 0) {
@@ -424,14 +455,6 @@ static struct hunger ring_hunger(struct feed *f) {
         }
         h = hunger_of(idle, idle > 0 ? tasks_free(&f->tasks, idle) : 0);
         return (struct hunger){ hungry, h.unserved };
-}
-
-static void ring_look(struct feed *f) {
-        struct client *c;
-
-        DL_FOREACH (f->clients, c)
-                if (c->lane && !c->gone)
-                        lane_look(f, c);
 }
 
 static void ring_wake(struct feed *f) {

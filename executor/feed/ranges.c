@@ -217,6 +217,7 @@ static struct hunger ranges_hunger(struct feed *f) {
 
 static uint64_t ranges_step(struct feed *f, uint64_t now) {
         struct ranges *d = f->ranges;
+        struct end_wait w = { .reading = d->given != NULL, .still_since = clients_still_since(f, now) };
         struct client *c;
         uint64_t next = USEC_INFINITY;
 
@@ -230,7 +231,7 @@ static uint64_t ranges_step(struct feed *f, uint64_t now) {
                 if (!c->greeted || c->gone)
                         continue;
                 /* Not before it waits: until then it can take what another one leaves behind. */
-                if (seat_is_hungry(&c->seat) && is_all_given(f)) {
+                if (seat_is_hungry(&c->seat) && is_all_given(f) && now >= end_due(&w, now)) {
                         c->seat.out = true;
                         c->hungry_since = 0;
                         (void)client_send(c, CLIENT_LAST, NULL, 0, -EBADF);
@@ -254,6 +255,7 @@ int ranges_next(struct feed *f, struct client *c, uint32_t credits) {
 
 static void take_back(struct feed *f, struct range *r) {
         DL_DELETE(f->ranges->given, r);
+        f->reads++;
         seat_take_back(&r->client->seat);
         (void)range_free(r);
 }
@@ -298,6 +300,7 @@ void ranges_at(struct feed *f, struct client *c, struct task *t, uint64_t positi
         if (!r || r->client != c || position <= t->read || position > r->last)
                 return;
         f->counters.bytes += position - MAX(r->first, t->read);
+        f->reads++;
         tasks_read(&f->tasks, t, position, MAX(UINT64_C(1), r->last - position));
 }
 

@@ -24,6 +24,12 @@ void seat_take_back(struct seat *s) {
         s->given -= s->given > 0;
 }
 
+uint64_t end_due(const struct end_wait *w, uint64_t now) {
+        if (w->leaving)
+                return USEC_INFINITY;
+        return w->reading ? w->still_since + END_STILL_USEC : now;
+}
+
 bool told_is_news(const struct told *t, uint32_t credits, struct hunger now) {
         return credits > t->credits || now.unserved > t->hunger.unserved;
 }

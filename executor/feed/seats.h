@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/base/clock.h"
+
 /* A process that asks for tasks one by one. Zeroed at first. */
 struct seat {
         uint32_t credits; /* tasks that it has asked for */
@@ -29,6 +31,18 @@ static inline bool seat_is_hungry(const struct seat *s) {
 struct seat *seat_first(struct seat *a, struct seat *b);
 void seat_give(struct seat *s, uint64_t *turns);
 void seat_take_back(struct seat *s);
+
+/* When those that wait are told that no more comes: not while another one has what it has not read, since
+ * that would be theirs if it died. But they may wait for each other (a DataLoader takes from its workers in
+ * turn), so also when nothing has been read for so long. masterd does so between executors. */
+#define END_STILL_USEC (2 * USEC_PER_SEC)
+struct end_wait {
+        bool leaving;         /* one is gone, and what it had is not given back yet */
+        bool reading;         /* one has something that it has not read */
+        uint64_t still_since; /* nothing has been read since */
+};
+/* When that is, at the earliest; USEC_INFINITY: not before that changes. */
+uint64_t end_due(const struct end_wait *w, uint64_t now);
 
 /* Who waits now. */
 struct hunger {

@@ -20,6 +20,7 @@
 #include "lib/wire/feed.h"
 
 #define WAITING_MAX 1024u /* results that are not on disk yet; then primus_trial_report() waits */
+#define CURVE_MAX_USEC UINT64_C(500000)
 
 struct primus_trial {
         pthread_mutex_t lock;
@@ -51,10 +52,23 @@ static int dial_agent(struct primus_trial *t) {
 
 /* ---- the thread ---- */
 
+/* A result may end its trial within milliseconds. What primus_report() was told of it before, and is said
+ * once a second, is to be with the host by then; the result waits for that, but not long. */
+static void say_curve(struct primus_trial *t) {
+        bool any;
+
+        pthread_mutex_lock(&t->lock);
+        any = t->sent < MIN(t->n, FEED_RESULTS_MAX);
+        pthread_mutex_unlock(&t->lock);
+        if (any)
+                (void)primus_report_flush(CURVE_MAX_USEC);
+}
+
 /* What is left to say, as far as may be under way. */
 static int say_results(struct primus_trial *t, int fd) {
         int r = 0;
 
+        say_curve(t);
         pthread_mutex_lock(&t->lock);
         while (r >= 0 && t->sent < MIN(t->n, FEED_RESULTS_MAX)) {
                 struct feed_result result = t->waiting[(t->first + t->sent) % WAITING_MAX];

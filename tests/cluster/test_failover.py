@@ -243,7 +243,8 @@ def test_budget_survives_masterd(quick, ledger):
 
 def test_fail_percent(quick, ledger):
     """Two of four have failed for good: nobody waits for the others."""
-    command = "[ $PRIMUS_INDEX -lt 2 ] || { trap 'say term; exit 0' TERM; sleep 60 & wait; }; exit 1"
+    command = ("[ $PRIMUS_INDEX -lt 2 ] || { trap 'say term; exit 0' TERM; say waits; sleep 60 & wait; }; "
+               "until [ $(grep -c ^waits $LEDGER) = 2 ]; do sleep 0.05; done; exit 1")
     job = quick.submit(ledger.config(command, num=4, successPercent=25, failPercent=50, failover=failover(1, "NONE")))
     assert quick.wait_job(job) == 1
     assert "failPercent" in quick.status(job)["reason"] and len(ledger.entries("term")) == 2

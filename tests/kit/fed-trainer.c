@@ -15,10 +15,8 @@
 #include "lib/base/file.h"
 #include "lib/primus/primus.h"
 
-/* Of all workers but the first, which dies: there they wait for that. Otherwise they may have ended before,
- * and nobody is left to take what it had. */
-static int others_wait = -1;
-static unsigned others_wait_at;
+/* Of the first of several workers: it stops after so many records until the others have ended. */
+static int others = -1;
 
 static unsigned number(const char *name) {
         const char *e = getenv(name);
@@ -108,10 +106,10 @@ static int train(const char *out) {
                 }
                 put(fd, record.data, record.size);
                 n++;
-                if (others_wait >= 0 && n == others_wait_at) {
+                if (others >= 0 && n == number("TRAINER_AWAITS")) {
                         char c;
 
-                        (void)!read(others_wait, &c, 1); /* its end of the pipe goes with it */
+                        (void)!read(others, &c, 1); /* their end of the pipe goes with them */
                 }
                 if (slow && n % 64 == 0)
                         (void)usleep(slow);
@@ -134,27 +132,25 @@ static int train(const char *out) {
 
 int main(int argc, char *argv[]) {
         unsigned workers = number("TRAINER_WORKERS");
-        int failed = 0, status, alive[2] = { -1, -1 };
+        int failed = 0, status, alive[2];
 
-        if (workers > 0 && number("TRAINER_DIE") > 0 && pipe2(alive, O_CLOEXEC) < 0)
+        if (pipe2(alive, O_CLOEXEC) < 0)
                 return 102;
         for (unsigned i = 0; i < workers; i++) {
                 if (fork() > 0)
                         continue;
-                if (i > 0 && alive[0] >= 0) {
-                        others_wait = alive[0];
-                        others_wait_at = number("TRAINER_DIE") / 2;
+                if (i > 0) { /* the first alone */
+                        unsetenv("TRAINER_DIE");
+                        unsetenv("TRAINER_SLOW_USEC");
+                } else if (number("TRAINER_AWAITS") > 0)
+                        others = alive[0];
+                if (i == 0)
                         close(alive[1]);
-                        unsetenv("TRAINER_DIE"); /* the first alone */
-                }
                 _exit(train(argv[1]));
         }
         if (workers == 0)
                 return train(argv[1]);
-        if (alive[0] >= 0) {
-                close(alive[0]);
-                close(alive[1]);
-        }
+        close(alive[1]);
         while (wait(&status) > 0)
                 failed |= WIFEXITED(status) ? WEXITSTATUS(status) : 0;
         return failed;

@@ -7,32 +7,37 @@ import { isEnded } from '../sentence.js';
 import { get } from '../transport.js';
 import { number, shown } from '../text.js';
 
-const LINES = 12, CHARTS = 12, JOBS = 8, POINTS = 256;
+const LINES = 12, CHARTS = 12, JOBS = 8, POINTS = 256, AGAIN = 2000;
 export const digits = x => (x == null ? '–' : String(Number(x.toPrecision(6))));
 
-// Points of a name of several jobs, one after the other: masterd looks into the store for one of a user's questions at a time.
-// What has ended is asked for once.
+// Points of a name of several jobs, one after the other: masterd looks into the store for one of a user's questions at a time,
+// and may be asked another one now. What has ended is asked for until there is an answer.
 export function usePoints(jobs, name, every) {
   const [found, setFound] = useState(new Map());
   const key = `${name}\n${jobs.map(j => j.job).join()}`;
   useEffect(() => {
-    let over = false, running = false;
+    let over = false, running = false, again = null;
     const kept = new Map();
     async function ask() {
-      if (running || !visible()) return;
+      clearTimeout(again);
+      if (running) return;
       running = true;
       for (const j of jobs) {
-        if (over || (kept.has(j.job) && j.ended)) continue;
+        if (over || !visible() || (kept.has(j.job) && j.ended)) continue;
         try {
           kept.set(j.job, (await get(`jobs/${j.job}/metrics/points?name=${encodeURIComponent(name)}&points=${POINTS}`)).series);
-        } catch { /* a job that one may not look into, or that is not there: no curve */ }
+        } catch (problem) {
+          // One that one may not look into, or that is not there, has no curve.
+          if ([403, 404].includes(problem.status)) kept.set(j.job, []);
+        }
         if (!over) setFound(new Map(kept));
       }
       running = false;
+      if (!over && jobs.some(j => !kept.has(j.job))) again = setTimeout(ask, AGAIN);
     }
     ask();
     const clock = every ? setInterval(ask, every) : null;
-    return () => { over = true; clearInterval(clock); };
+    return () => { over = true; clearInterval(clock); clearTimeout(again); };
   }, [key, every]);
   return found;
 }

@@ -32,7 +32,8 @@ static void describe(struct state *s, const char *mode, const char *ack, const c
 static int clear(void **state) {
         static const char *const names[] = { "PRIMUS_INPUT",    "TRAINER_DIE",       "TRAINER_DIE_SAVED",
                                              "TRAINER_EVERY",   "TRAINER_FAIL",      "TRAINER_CHECKPOINT",
-                                             "TRAINER_WORKERS", "TRAINER_SLOW_USEC", "TRAINER_FAIL_ONCE" };
+                                             "TRAINER_WORKERS", "TRAINER_SLOW_USEC", "TRAINER_FAIL_ONCE",
+                                             "TRAINER_AWAITS" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 unsetenv(names[i]);
@@ -225,7 +226,8 @@ static void test_stdin_killed_explicit(void **state) {
         killed(state, "stdin", "explicit", 7);
 }
 
-/* Several processes share the tasks; one dies, and the others get what it had. */
+/* Several processes share the tasks; one dies, long after the others have read all of the rest, and they get
+ * what it had. */
 static void workers(void **state, const char *mode) {
         struct state *s = *state;
 
@@ -233,7 +235,7 @@ static void workers(void **state, const char *mode) {
         describe(s, mode, "release", "");
         set_number("TRAINER_WORKERS", 3);
         set_number("TRAINER_DIE", 1000);
-        set_number("TRAINER_SLOW_USEC", 2000);
+        set_number("TRAINER_SLOW_USEC", 30000);
         train(s);
         finish(s);
         assert_int_equal(s->status, 0);
@@ -246,6 +248,28 @@ static void test_ring_workers(void **state) {
 }
 static void test_descriptor_workers(void **state) {
         workers(state, "descriptor");
+}
+
+/* One that reads no further until the others have ended: they are told the end although it has data. */
+static void workers_wait(void **state, const char *mode) {
+        struct state *s = *state;
+
+        add_all(s);
+        describe(s, mode, "release", "");
+        set_number("TRAINER_WORKERS", 3);
+        set_number("TRAINER_AWAITS", 1);
+        train(s);
+        finish(s);
+        assert_int_equal(s->status, 0);
+        expect_each(s, lines, 1, 1);
+        expect_done(s);
+}
+
+static void test_ring_workers_wait(void **state) {
+        workers_wait(state, "ring");
+}
+static void test_descriptor_workers_wait(void **state) {
+        workers_wait(state, "descriptor");
 }
 
 /* A trainer with checkpoints is killed, also between a checkpoint and its commit, and goes on: each line
@@ -1015,6 +1039,8 @@ int main(int argc, char *argv[]) {
                 T(test_stdin_killed_explicit),
                 T(test_ring_workers),
                 T(test_descriptor_workers),
+                T(test_ring_workers_wait),
+                T(test_descriptor_workers_wait),
                 T(test_ring_checkpoint),
                 T(test_descriptor_checkpoint),
                 T(test_stdin_checkpoint),
