@@ -316,6 +316,8 @@ static void read_entry(struct follow *f, uint64_t now) {
         before = e->held.size;
         (void)follow_keep(&e->held, &e->offset, f->line.data, f->line.size);
         f->held += e->held.size - before;
+        if (e->ended > 0 && f->deaf_since > 0)
+                f->deaf_since = now; /* it is behind, and goes on */
         if (f->held_since == 0)
                 f->held_since = now;
 }

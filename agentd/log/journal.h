@@ -47,7 +47,9 @@ bool journal_repeated(const char *cursor_a, const void *mark_a, const char *curs
 
 #define JOURNAL_SYNC_MAX (5 * USEC_PER_SEC)   /* a reader of logs gives it so long to answer */
 #define JOURNAL_SETTLE_MAX (2 * USEC_PER_SEC) /* where it cannot be asked, silence for so long is the end */
-#define JOURNAL_DEAF_MAX (60 * USEC_PER_SEC)  /* and so long it may not come to it, and is asked again */
+#define JOURNAL_DEAF_MAX                                                                                     \
+        (60 * USEC_PER_SEC) /* and so long it may not come to it, nor write a line of theirs, and is asked   \
+                               again */
 
 /* Waits until journald has written all that was printed or logged before the call: what a service printed is
  * in its stream's buffer until journald gets to it, also after the service has ended. journald's Synchronize

@@ -65,6 +65,7 @@ struct log_reader {
         sd_journal *journal;
         unsigned n_read; /* entries since it was opened */
         bool deaf;       /* journald has not answered in time, in this round of looks */
+        uint64_t heard;  /* when something of a unit that has ended was read last */
         uint64_t synced, idle_since;
 };
 
@@ -157,6 +158,8 @@ static int request_page(struct log_reader *l, struct request *q) {
                 int n = other_invocation(j, q) ? 0 : journal_append_entry(j, &q->data, q->max);
 
                 l->n_read++;
+                if (q->ended > 0)
+                        l->heard = now_boot();
                 /* What a vacuuming journald takes away under our hands is no reason to fail. */
                 if (n < 0 && n != -EBADMSG && n != -EADDRNOTAVAIL)
                         return n;
@@ -195,8 +198,8 @@ static bool is_complete(struct log_reader *l, struct request *q, uint64_t now) {
                 r = journal_sync(l->sync_socket, JOURNAL_SYNC_MAX);
                 l->deaf = r == -ETIMEDOUT;
                 /* One that is there and does not come to it is asked again when the journal has changed, or
-                 * by the next request. */
-                if (l->deaf && now_boot() < q->ended + JOURNAL_DEAF_MAX)
+                 * by the next request. It may be far behind, and stand still for a while as its host does. */
+                if (l->deaf && now_boot() < MAX(q->ended, l->heard) + JOURNAL_DEAF_MAX)
                         return false;
                 if (r < 0) {
                         q->settled = now_boot() + JOURNAL_SETTLE_MAX;

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches: trials with parameters of their own, what they report, who is stopped; over kills of everything between them."""
 import json
+import os
 import re
+import shutil
 import time
+from pathlib import Path
 
 import pytest
 from sandbox import AGENTD, MASTERD, SOURCE
@@ -75,6 +78,36 @@ def test_over_kills(cluster, killed):
     for row in rows:
         if row["rungs"] == 4:
             assert row["step"] == 27
+
+
+def test_killed_at_every_commit(new_cluster, build, shared_dir):
+    """masterd ends ahead of and behind every commit of a trial's event: nothing is lost, made twice or decided otherwise."""
+    killer = Path(build, "tests/die-at-commit.so")
+    if not killer.exists():
+        pytest.skip("die-at-commit is not built")
+    cluster = new_cluster(2, binds=[f"{shared_dir}:/shared"])
+    log = cluster.state_path("n1", "primus", "die-log")
+    shutil.copy(killer, shared_dir / "die-at-commit.so")
+    cluster.exec("n1", "sh", "-c", "mkdir -p /run/systemd/system/primus-masterd.service.d && printf '[Service]\n"
+                 "Environment=LD_PRELOAD=/shared/die-at-commit.so DIE_LOG=/var/lib/primus/die-log\n' > "
+                 "/run/systemd/system/primus-masterd.service.d/die.conf && systemctl daemon-reload && systemctl restart primus-masterd")
+    cluster.wait_nodes()
+    search = {**ASHA, "maxTrials": 5, "maxConcurrent": 2, "maxTime": 9, "maxRungs": 3}
+    job = cluster.submit(search_job(search))
+    cluster.exec("n1", "touch", "/var/lib/primus/die-log")
+    cluster.exec("n1", "chown", "--reference=/var/lib/primus", "/var/lib/primus/die-log")
+    cluster.wait_state(job, "SUCCEEDED", timeout=200)
+    kills = Path(log).stat().st_size
+    print("killed", kills, "times")
+    os.unlink(log)
+    rows = consistent(shown(cluster, job))
+    assert len(rows) == 5 and {r["state"] for r in rows} == {"succeeded"}
+    # Each was made, said something and ended.
+    assert kills >= 2 * 3 * 5
+    same_to_a_new_master(cluster, job)
+    undisturbed = cluster.submit(search_job(search))
+    cluster.wait_state(undisturbed, "SUCCEEDED", timeout=60)
+    assert [r["params"] for r in shown(cluster, undisturbed)["list"]] == [r["params"] for r in rows]
 
 
 def test_invalid(cluster):
