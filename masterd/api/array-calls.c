@@ -18,6 +18,7 @@
 #include "masterd/life/arrays.h"
 #include "masterd/life/history.h"
 #include "masterd/life/holdings.h"
+#include "masterd/life/searches.h"
 #include "masterd/relay/bundles.h"
 #include "masterd/spec/edit.h"
 
@@ -137,7 +138,8 @@ int api_on_get_element(sd_bus_message *call, void *userdata, sd_bus_error *error
 
 struct rerun_options {
         struct submission *submission;
-        bool failed;
+        bool failed, goes_on;
+        uint32_t trials;                      /* goes_on: so many altogether; 0: as many as it was to have */
         struct spec_edit set[SPEC_EDITS_MAX]; /* their strings are the message's */
         size_t n_set;
 };
@@ -164,7 +166,15 @@ static int read_set(sd_bus_message *call, const char *key, void *target, sd_bus_
         return sd_bus_message_exit_container(call);
 }
 
+static int read_goes_on(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        struct rerun_options *o = target;
+
+        o->goes_on = true;
+        return sd_bus_message_read(call, "v", "u", &o->trials);
+}
+
 static const struct call_option rerun_options[] = {
+        { "continue", 0, 0, read_goes_on },
         { "set", 0, 0, read_set },
         { "failed", 'b', offsetof(struct rerun_options, failed), NULL },
         { "env", 0, 0, read_given },
@@ -210,20 +220,11 @@ static int refuse_again(const struct job *j, sd_bus_error *error) {
         return 0;
 }
 
-static int again(struct manager *m, sd_bus_message *call, struct job *j, const struct rerun_options *o,
-                 uint32_t uid, sd_bus_error *error) {
-        struct submission *s = o->submission;
-        int r = refuse_again(j, error);
+/* It comes back under its number: what that takes, and what it needs, is there. */
+static int admit_again(struct manager *m, const struct job *j, const struct submission *s,
+                       sd_bus_error *error) {
+        int r = holdings_admit_job(m, j->owner, error);
 
-        if (o->n_set > 0)
-                return sd_bus_error_setf(
-                        error, ERROR_REFUSED,
-                        "What failed of array %u runs again as what it was: without --failed "
-                        "all of it runs again, and may be changed",
-                        j->number);
-
-        if (r >= 0)
-                r = holdings_admit_job(m, j->owner, error);
         if (r >= 0)
                 r = holdings_admit(m, j->owner,
                                    footprint_of_job(j) + heap_of_strings(s->given.env) +
@@ -232,15 +233,107 @@ static int again(struct manager *m, sd_bus_message *call, struct job *j, const s
         if (r >= 0 && j->given.bundle[0] && !bundles_have(m, j->owner, j->given.bundle))
                 r = sd_bus_error_setf(error, ERROR_REFUSED, "The files of job %u are gone; submit it again",
                                       j->number);
-        if (r < 0)
-                return r;
+        return r;
+}
+
+static void take_private(struct job *j, struct submission *s) {
         job_forget_private(j);
         j->given.env = TAKE_PTR(s->given.env);
         j->given.secrets = TAKE_PTR(s->given.secrets);
         j->given.n_secrets = s->given.n_secrets;
         s->given.n_secrets = 0;
-        r = arrays_again(m, j, uid);
-        return r < 0 ? r : api_submitted(m, call, j);
+}
+
+static int again(struct manager *m, sd_bus_message *call, struct job *j, const struct rerun_options *o,
+                 uint32_t uid, sd_bus_error *error) {
+        if (o->n_set > 0)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "What failed of array %u runs again as what it was: without --failed "
+                        "all of it runs again, and may be changed",
+                        j->number);
+        TRY(refuse_again(j, error));
+        TRY(refuse_lost(j, o->submission, error));
+        TRY(admit_again(m, j, o->submission, error));
+        take_private(j, o->submission);
+        TRY(arrays_again(m, j, uid));
+        return api_submitted(m, call, j);
+}
+
+/* ---- a search goes on ---- */
+
+static int refuse_trials(const struct job *j, uint32_t trials, sd_bus_error *error) {
+        const struct trials *t = j->array->trials;
+        uint32_t most = search_trials_max(&t->settings);
+
+        if (t->settings.searcher)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Which trials search %u has says its searcher: submit it anew, and "
+                                         "let that know what is known already",
+                                         j->number);
+        if (t->settings.method == SEARCH_GRID || t->settings.method == SEARCH_LIST)
+                return trials == 0 ? 0
+                                   : sd_bus_error_setf(error, ERROR_REFUSED,
+                                                       "Search %u is a %s: it has a trial for each of its %u "
+                                                       "points, and no others",
+                                                       j->number, search_method_to_string(t->settings.method),
+                                                       t->settings.max_trials);
+        if (trials > most)
+                return sd_bus_error_setf(error, ERROR_REFUSED, "Search %u may have %u trials, not %u",
+                                         j->number, most, trials);
+        if (trials > 0 && trials <= t->settings.max_trials)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Search %u is to have %u trials already: give more than that",
+                                         j->number, t->settings.max_trials);
+        return 0;
+}
+
+static int refuse_continue(const struct job *j, const struct rerun_options *o, sd_bus_error *error) {
+        char broken[SEARCH_BROKEN_MAX];
+
+        if (!j->array || !j->array->trials)
+                return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is no search", j->number);
+        if (searches_broken_text(j, broken, sizeof(broken)))
+                return sd_bus_error_set(error, ERROR_REFUSED, broken);
+        if (o->n_set > 0 || o->failed)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Search %u goes on as what it was: neither set nor failed go with "
+                                         "continue",
+                                         j->number);
+        if (j->state == JOB_STOPPING)
+                return sd_bus_error_setf(error, ERROR_REFUSED, "Search %u is being stopped", j->number);
+        TRY(refuse_trials(j, o->trials, error));
+        if (o->trials > 0)
+                return 0;
+        if (!job_state_ended(j->state))
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Search %u is %s: say how many trials it is to have altogether",
+                                         j->number, job_state_to_string(j->state));
+        if (!search_to_come(j->array->trials->search))
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "All %u trials of search %u were made: say how many there are to be "
+                                         "altogether",
+                                         j->array->trials->settings.max_trials, j->number);
+        return 0;
+}
+
+static int go_on(struct manager *m, sd_bus_message *call, struct job *j, const struct rerun_options *o,
+                 uint32_t uid, sd_bus_error *error) {
+        struct submission *s = o->submission;
+
+        TRY(refuse_continue(j, o, error));
+        TRY(holdings_admit(m, j->owner, trials_growth(j->array->trials, o->trials), error));
+        if (job_state_ended(j->state)) {
+                TRY(refuse_lost(j, s, error));
+                TRY(admit_again(m, j, s, error));
+                take_private(j, s);
+        } else if (s->given.env || s->given.n_secrets > 0)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Search %u has not ended: it has the variables and secrets that it "
+                                         "was given",
+                                         j->number);
+        TRY(arrays_continue(m, j, o->trials, uid));
+        return api_submitted(m, call, j);
 }
 
 /* Whoever may run it again may not say what runs as its owner. */
@@ -268,15 +361,13 @@ static bool sets_name(const struct rerun_options *o) {
 static int anew(struct manager *m, sd_bus_message *call, const struct job *j, const struct rerun_options *o,
                 uint32_t uid, sd_bus_error *error) {
         struct submission *s = o->submission;
-        int r;
 
         if (!job_state_ended(j->state))
                 return sd_bus_error_setf(error, ERROR_REFUSED,
                                          "Job %u is %s: only what has ended can be run again", j->number,
                                          job_state_to_string(j->state));
-        r = change_first(j, o, uid, error);
-        if (r < 0)
-                return r;
+        TRY(refuse_lost(j, s, error));
+        TRY(change_first(j, o, uid, error));
         s->config = s->of_its_own;
         s->config_size = strlen(s->config);
         s->name = sets_name(o) ? NULL : strdup(j->name);
@@ -302,9 +393,9 @@ int api_rerun(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *
                 return API_JOB_GONE;
         s.owner = j->owner; /* whoever asks may do that for its owner */
         r = options_read(call, "Rerun", "option", rerun_options, &o, error);
-        if (r >= 0)
-                r = refuse_lost(j, &s, error);
-        if (r >= 0)
+        if (r >= 0 && o.goes_on)
+                r = go_on(m, call, j, &o, uid, error);
+        else if (r >= 0)
                 r = o.failed ? again(m, call, j, &o, uid, error) : anew(m, call, j, &o, uid, error);
         submission_done(&s);
         return r;

@@ -20,6 +20,7 @@ static const uint8_t job_table[_JOB_STATE_MAX][_JOB_EVENT_MAX] = {
                            [JOB_EVENT_SUCCEEDED] = JOB_SUCCEEDED,
                            [JOB_EVENT_FAILED] = JOB_FAILED,
                            [JOB_EVENT_KILLED] = JOB_KILLED },
+        [JOB_SUCCEEDED] = { [JOB_EVENT_RERUN] = JOB_QUEUED }, /* a search, with more trials */
         [JOB_FAILED] = { [JOB_EVENT_RERUN] = JOB_QUEUED },
         [JOB_KILLED] = { [JOB_EVENT_RERUN] = JOB_QUEUED },
 };

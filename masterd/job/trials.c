@@ -104,6 +104,12 @@ static void note_event(struct trials *t, const struct trial_event *e, int verdic
 
 /* ---- events ---- */
 
+size_t trials_growth(const struct trials *t, uint32_t max_trials) {
+        return max_trials > t->settings.max_trials
+                       ? (size_t)(max_trials - t->settings.max_trials) * search_trial_bytes()
+                       : 0;
+}
+
 int trials_follow(struct trials *t, struct trial_event *e, struct search_reason *ret_reason) {
         int r = -EINVAL;
 
@@ -125,6 +131,11 @@ int trials_follow(struct trials *t, struct trial_event *e, struct search_reason 
                 break;
         case TRIAL_CLOSED:
                 r = t->settings.searcher ? search_closed(t->search) : -EINVAL;
+                break;
+        case TRIAL_GROWN:
+                r = e->time <= SEARCH_TRIALS_MAX ? search_grow(t->search, (uint32_t)e->time) : -EINVAL;
+                if (r >= 0)
+                        t->settings.max_trials = (uint32_t)e->time;
                 break;
         case _TRIAL_EVENT_MAX:
                 break;

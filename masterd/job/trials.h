@@ -19,6 +19,7 @@ enum trial_event_kind {
         TRIAL_EXITED,
         TRIAL_STOPPED, /* its searcher wants it to end */
         TRIAL_CLOSED,  /* the searcher has ended, as exit says; trial is 0 */
+        TRIAL_GROWN,   /* there are to be so many trials altogether as time says; trial is 0 */
         _TRIAL_EVENT_MAX,
 };
 struct trial_event {
@@ -58,6 +59,8 @@ struct trials {
 int trials_new(const struct search_spec *spec, struct trials **ret);
 /* Bytes of memory that it takes; of what its searcher says, those that it takes now. */
 size_t trials_bytes(const struct trials *t);
+/* Bytes more, when there are to be so many trials. */
+size_t trials_growth(const struct trials *t, uint32_t max_trials);
 /* Bytes of the largest that a trial may be given. */
 size_t trials_given_max(const struct trials *t);
 struct trials *trials_free(struct trials *t);

@@ -500,14 +500,10 @@ void arrays_loaded(struct job *j, const struct element_record *r) {
 
 /* ---- again ---- */
 
-int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
-        uint32_t n;
-
+static int reopen(struct manager *m, struct job *j) {
         if (job_transition(j, JOB_EVENT_RERUN) < 0)
                 return -EPROTO;
         history_job_again(m, j);
-        n = array_again(j->array);
-        j->array_since = store_next_job(m->store); /* stays unused */
         j->ended_real = 0;
         j->kill_grace = 0;
         j->kill_status = 0;
@@ -517,13 +513,43 @@ int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
         (void)text_set(&j->reason, NULL);
         j->given.had_env = j->given.env && *j->given.env;
         j->given.had_secrets = j->given.n_secrets > 0;
+        return 0;
+}
+
+static void wait_again(struct manager *m, struct job *j) {
         holdings_weigh(j);
         record_job(m, j, true);
         record_secrets(m, j);
-        record_event(m, j, "rerun", NULL, "%u element%s that did not succeed to run again (uid %u)", n,
-                     PLURAL(n), uid);
         lifecycle_job_changed(m, j);
         placement_enqueue(m, j);
+}
+
+int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
+        uint32_t n;
+
+        TRY(reopen(m, j));
+        n = array_again(j->array);
+        j->array_since = store_next_job(m->store); /* stays unused */
+        record_event(m, j, "rerun", NULL, "%u element%s that did not succeed to run again (uid %u)", n,
+                     PLURAL(n), uid);
+        wait_again(m, j);
+        return 0;
+}
+
+int arrays_continue(struct manager *m, struct job *j, uint32_t max_trials, uint32_t uid) {
+        bool ended = job_state_ended(j->state);
+
+        if (max_trials > 0)
+                TRY(searches_grow(m, j, max_trials));
+        if (ended)
+                TRY(reopen(m, j));
+        record_event(m, j, "continued", NULL, "%s: %u trials altogether, %u are there (uid %u)",
+                     ended ? "begun again" : "more", j->array->trials->settings.max_trials, j->array->range.n,
+                     uid);
+        if (ended)
+                wait_again(m, j);
+        else
+                fill(m, j);
         return 0;
 }
 

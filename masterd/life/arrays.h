@@ -39,5 +39,9 @@ void arrays_loaded(struct job *array, const struct element_record *r);
  * secrets are its. */
 int arrays_again(struct manager *m, struct job *j, uint32_t uid);
 
+/* A search goes on, with so many trials altogether (0: as many as it was to have): at once, or, when it has
+ * ended, under the same number; env and secrets are its. Of one that has trials to come, or gets some. */
+int arrays_continue(struct manager *m, struct job *j, uint32_t max_trials, uint32_t uid);
+
 /* The manager goes; no array is left. */
 void arrays_free_owners(struct manager *m);

@@ -178,6 +178,15 @@ int searches_created(struct manager *m, struct job *j, const char *given) {
         return r;
 }
 
+int searches_grow(struct manager *m, struct job *j, uint32_t max_trials) {
+        struct trial_event e = { .kind = TRIAL_GROWN, .time = max_trials };
+        struct search_reason why;
+
+        TRY(let_happen(m, j, &e, &why));
+        holdings_weigh(j);
+        return 0;
+}
+
 int searches_stop(struct manager *m, struct job *j, uint32_t trial) {
         struct trial_event v = { .kind = TRIAL_STOPPED, .trial = trial };
         struct job *e = trial < j->array->range.n ? manager_job(m, j->array->jobs[trial]) : NULL;

@@ -30,6 +30,8 @@ const char *searches_broken_text(const struct job *array, char *buf, size_t size
 /* Its next trial is made; given: what its searcher gives it, NULL where there is none. -EAGAIN, -E2BIG: there
  * can be no further one; -ENOMEM. */
 int searches_created(struct manager *m, struct job *array, const char *given);
+/* There are to be so many trials altogether. As search_grow(). */
+int searches_grow(struct manager *m, struct job *array, uint32_t max_trials);
 /* Its searcher wants a trial to end; 0 also when it does or has. -ENOENT: no such; -EAGAIN: it has not begun.
  */
 int searches_stop(struct manager *m, struct job *array, uint32_t trial);

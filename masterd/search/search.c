@@ -91,13 +91,12 @@ int search_new(const struct search_settings *settings, struct search **ret) {
         struct search *s;
 
         if (settings->method >= _SEARCH_METHOD_MAX || settings->mode >= _SEARCH_MODE_MAX ||
-            settings->max_trials == 0 || settings->max_trials > SEARCH_TRIALS_MAX ||
-            settings->variant >= _SEARCH_VARIANT_MAX ||
+            settings->variant >= _SEARCH_VARIANT_MAX || settings->max_trials == 0 ||
+            settings->max_trials > search_trials_max(settings) ||
             (settings->method == SEARCH_EXTERNAL && !settings->searcher))
                 return -EINVAL;
         if (settings->variant == SEARCH_VARIANT_PROMOTE &&
-            (!search_has_rungs(settings->method) || settings->searcher ||
-             settings->max_trials > SEARCH_PROMOTE_MAX))
+            (!search_has_rungs(settings->method) || settings->searcher))
                 return -EINVAL;
         if (search_has_rungs(settings->method) &&
             (settings->divisor < 2 || settings->divisor > SEARCH_DIVISOR_MAX || settings->max_rungs == 0 ||
@@ -120,9 +119,12 @@ int search_new(const struct search_settings *settings, struct search **ret) {
         return 0;
 }
 
+size_t search_trial_bytes(void) {
+        return 2 * sizeof(struct trial) + heap_of(sizeof(struct entry));
+}
+
 size_t search_bytes(const struct search *s) {
-        return heap_of(sizeof(*s)) +
-               s->settings.max_trials * (2 * sizeof(*s->trials) + heap_of(sizeof(struct entry)));
+        return heap_of(sizeof(*s)) + s->settings.max_trials * search_trial_bytes();
 }
 
 /* ---- creation ---- */
@@ -179,6 +181,44 @@ int search_created(struct search *s, uint32_t *ret_trial) {
 static void want_another(const struct search *s, struct bracket *b) {
         if (!s->settings.searcher && b->created + b->wanted - b->invalid < b->plan.trials)
                 b->wanted++;
+}
+
+/* As many as a search of that size would have given each bracket, where it has the same ones; else the first
+ * gets them, which stops most. */
+static void share_more(struct search *s, const struct search_settings *more) {
+        struct search_bracket plans[SEARCH_BRACKETS_MAX];
+        bool alike = search_brackets(more, plans) == s->n_brackets;
+
+        for (size_t i = 0; i < s->n_brackets && alike; i++)
+                alike = plans[i].n_rungs == s->brackets[i].plan.n_rungs &&
+                        plans[i].trials >= s->brackets[i].plan.trials;
+        if (!alike)
+                s->brackets[0].plan.trials += more->max_trials - s->settings.max_trials;
+        for (size_t i = 0; i < s->n_brackets && alike; i++) {
+                s->brackets[i].plan.trials = plans[i].trials;
+                s->brackets[i].plan.at_once = MAX(s->brackets[i].plan.at_once, plans[i].at_once);
+        }
+}
+
+int search_grow(struct search *s, uint32_t max_trials) {
+        struct search_settings more = s->settings;
+
+        if (s->settings.searcher || s->settings.method == SEARCH_GRID || s->settings.method == SEARCH_LIST ||
+            max_trials < s->settings.max_trials || max_trials > search_trials_max(&s->settings))
+                return -EINVAL;
+        if (max_trials == s->settings.max_trials)
+                return -EALREADY;
+        more.max_trials = max_trials;
+        share_more(s, &more);
+        s->settings = more;
+        for (size_t i = 0; i < s->n_brackets; i++) {
+                struct bracket *b = s->brackets + i;
+
+                while (b->n_going + b->wanted < b->plan.at_once &&
+                       b->created + b->wanted - b->invalid < b->plan.trials)
+                        b->wanted++;
+        }
+        return 0;
 }
 
 /* ---- results ---- */

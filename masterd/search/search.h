@@ -68,6 +68,11 @@ struct search_settings {
         uint32_t n_rungs;                    /* 0: the mode's */
 };
 
+/* Trials that such a search may have. */
+static inline uint32_t search_trials_max(const struct search_settings *s) {
+        return s->variant == SEARCH_VARIANT_PROMOTE ? SEARCH_PROMOTE_MAX : SEARCH_TRIALS_MAX;
+}
+
 /* Methods that stop trials by their results. */
 static inline bool search_has_rungs(enum search_method m) {
         return m >= SEARCH_ASHA;
@@ -96,6 +101,7 @@ static inline void search_free_p(struct search **s) {
 }
 /* Bytes of memory that it takes when all its trials are made, but for results of further rungs. */
 size_t search_bytes(const struct search *s);
+size_t search_trial_bytes(void); /* of that, each */
 
 /* ---- events ---- */
 
@@ -106,6 +112,9 @@ bool search_to_come(const struct search *s);
 /* It has been: its number is how many there were before. -EAGAIN: none is wanted, or (with a searcher) there
  * are as many as there may be, or it has ended; -ENOMEM. */
 int search_created(struct search *s, uint32_t *ret_trial);
+/* There are to be so many trials altogether, more than before; what was decided stays. -EINVAL: it is a grid,
+ * a list or a searcher's, or so many there cannot be; -EALREADY: there are to be as many. */
+int search_grow(struct search *s, uint32_t max_trials);
 /* The searcher wants a trial to end, as a success. -ENOENT: no such trial; -EALREADY: it does, or has. */
 int search_stopped(struct search *s, uint32_t trial);
 /* The searcher has ended: no more trials. -EALREADY. */

@@ -38,6 +38,9 @@ enum item_kind {
 };
 
 /* Jobs with their bodies: an element of an array has its array's. */
+#define JOB_BODY_COLUMNS                                                                                     \
+        ", coalesce((SELECT max(seq) FROM event WHERE event.job = job.number), 0),"                          \
+        " config, cwd, env, warnings, bundle"
 #define FROM_JOB_WITH_BODY                                                                                   \
         " FROM job JOIN job_body ON job_body.number ="                                                       \
         " CASE job.array WHEN 0 THEN job.number ELSE job.array END"

@@ -125,9 +125,7 @@ DEFINE_ROW(cut)
 
 #define JOB_COLUMNS                                                                                          \
         "SELECT job.number, uid, owner, name, state, attempt, submitted, started, ended, reason,"            \
-        " first_error, state_data, array, idx,"                                                              \
-        " coalesce((SELECT max(seq) FROM event WHERE event.job = job.number), 0),"                           \
-        " config, cwd, env, warnings, bundle" FROM_JOB_WITH_BODY
+        " first_error, state_data, array, idx" JOB_BODY_COLUMNS FROM_JOB_WITH_BODY
 
 int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback, void *userdata) {
         return load(s,

@@ -96,8 +96,10 @@ static int keep(struct query *q, const struct field *fields, void *record) {
 static int read_body(struct query *q, struct job_record *job, sqlite3_stmt *statement, int *column) {
         struct job_body_record body = {}, *copy;
         struct extra *e;
-        int r = fields_read(body_fields, &body, statement, column);
+        int r;
 
+        job->last_event = (uint64_t)sqlite3_column_int64(statement, (*column)++);
+        r = fields_read(body_fields, &body, statement, column);
         if (r >= 0)
                 r = keep(q, body_fields, &body);
         if (r < 0)
@@ -328,8 +330,7 @@ static int ask(struct store *s, enum item_kind kind, const struct query *q, void
 int store_query_job(struct store *s, uint32_t number, store_jobs_t callback, void *userdata) {
         return ask(s, ITEM_QUERY_JOBS,
                    &(struct query){
-                           .sql = JOB_COLUMNS ", config, cwd, env, warnings, bundle" FROM_JOB_WITH_BODY
-                                              " WHERE job.number = ?1",
+                           .sql = JOB_COLUMNS JOB_BODY_COLUMNS FROM_JOB_WITH_BODY " WHERE job.number = ?1",
                            .parameters = { number },
                            .n_parameters = 1,
                            .bodies = true,

@@ -215,6 +215,54 @@ def test_better_than_random(cluster):
     assert asha["bestMetric"] < random_search["bestMetric"] * 0.8
 
 
+def refused_to_continue(cluster, said, *arguments, user="ml"):
+    refused = cluster.run("n1", "primusctl", "search", "continue", *arguments, user=user)
+    assert refused.returncode != 0 and said in refused.stderr, refused.stderr
+
+
+def test_continue(cluster, shared_dir):
+    """More trials: while it runs, and when it has ended, over a restart of the master; what was decided counts. Then one that was killed."""
+    job = cluster.submit(search_job({**ASHA, "maxTrials": 4}, env={"STEP_SECONDS": "0.1"}))
+    assert cluster.primusctl("search", "continue", "--trials", "6", str(job)) == f"Search {job} goes on, to 6 trials\n"
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    before = shown(cluster, job)
+    assert len(consistent(before)) == 6 and before["trials"] == 6
+    for said, *args in (("is to have 6 trials already", "--trials", "6", str(job)), ("All 6 trials", str(job)),
+                        ("may have 100000 trials", "--trials", "100001", str(job)), ("is no search", str(before["list"][0]["job"]))):
+        refused_to_continue(cluster, said, *args)
+    happened = cluster.events(job)
+    cluster.kill9("n1", MASTERD)
+    cluster.wait_nodes()
+    cluster.primusctl("search", "continue", "--trials", "9", str(job))
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    found = shown(cluster, job)
+    rows = consistent(found)
+    assert len(rows) == 9 and [r["job"] for r in rows[:6]] == [r["job"] for r in before["list"]]
+    assert [r for r in rows if r["trial"] < 6] == [r for r in before["list"]]
+    assert "9 of 9 trials succeeded" in cluster.primusctl_json("status", str(job))["reason"]
+    events = [e["text"] for e in sorted(cluster.events(job, "continued"), key=lambda e: e["time"])]
+    assert events == ["more: 6 trials altogether, 3 are there (uid 1000)", "begun again: 9 trials altogether, 6 are there (uid 1000)"], events
+    # All that happened before is there, too.
+    assert len(happened) > 3 and [e for e in cluster.events(job) if e in happened] == happened
+    # The parameters are those of a search that was to have nine from the beginning.
+    cluster.exec("n1", "tee", "/tmp/search.json", input=json.dumps(search_job(ASHA)))
+    preview = cluster.primusctl_json("search", "preview", "/tmp/search.json", "--trials", "9")
+    assert preview["first"] == [r["params"] for r in sorted(rows, key=lambda r: r["trial"])]
+    same_to_a_new_master(cluster, job)
+    killed = cluster.submit(search_job({**ASHA, "maxConcurrent": 1}, env={"STEP_SECONDS": "0.1"}))
+    cluster.wait_for(lambda: len(shown(cluster, killed)["list"]) == 2, 30, "its second trial")
+    cluster.primusctl("kill", str(killed))
+    cluster.wait_state(killed, "KILLED")
+    assert cluster.primusctl("search", "continue", str(killed)) == f"Search {killed} goes on\n"
+    cluster.wait_state(killed, "SUCCEEDED", timeout=90)
+    rows = consistent(shown(cluster, killed))
+    assert len(rows) == 9 and sum(r["state"] == "failed" for r in rows) <= 2
+    grid = cluster.submit(search_job({"method": "list", "points": [{"quality": 1, "net": {}}], "metric": "loss"}))
+    refused_to_continue(cluster, "a trial for each of its 1 points", "--trials", "2", str(grid))
+    refused_to_continue(cluster, "is ml's: only ml and administrators", "--trials", "20", str(job), user="eve")
+    cluster.primusctl("kill", str(grid))
+
+
 def test_grid_and_list(cluster):
     """Every point once; no metric is needed; a trial that says invalid is not replaced."""
     echo = 'case "$PRIMUS_TRIAL_PARAMS" in *3*) exit 1;; esac; echo "$PRIMUS_TRIAL of $PRIMUS_ARRAY_SIZE: $PRIMUS_TRIAL_PARAMS"'

@@ -187,8 +187,8 @@ _primusctl() {
         metrics | tensorboard) __primusctl_reply "$(__primusctl_jobs -a)" ;;
         search)
                 case ${#args[@]}:${args[0]} in
-                0:*) __primusctl_reply 'show preview replay' ;;
-                1:show | 1:replay) __primusctl_reply "$(__primusctl_jobs -a)" ;;
+                0:*) __primusctl_reply 'show preview continue replay' ;;
+                1:show | 1:continue | 1:replay) __primusctl_reply "$(__primusctl_jobs -a)" ;;
                 1:preview) __primusctl_files ;;
                 esac
                 ;;

@@ -172,8 +172,8 @@ _primusctl() {
         metrics | tensorboard) __primusctl_offer job $(__primusctl_jobs -a) ;;
         search)
                 case ${#args}:${args[1]} in
-                0:*) __primusctl_offer action show preview replay ;;
-                1:show | 1:replay) __primusctl_offer job $(__primusctl_jobs -a) ;;
+                0:*) __primusctl_offer action show preview continue replay ;;
+                1:show | 1:continue | 1:replay) __primusctl_offer job $(__primusctl_jobs -a) ;;
                 1:preview) _files ;;
                 esac
                 ;;

@@ -185,7 +185,7 @@ const struct route routes[] = {
         POST_JOB("resume", "Resume"),
         { "POST",
           "/v1/jobs/{job}/rerun",
-          { { ROUTE_JOB, NULL, "Rerun", true, TAKES(OPTION("failed", "b")),
+          { { ROUTE_JOB, NULL, "Rerun", true, TAKES(OPTION("failed", "b"), OPTION("continue", "u")),
               ANSWERS({ "job" }, { NULL, PART_SKIP }, { "warnings" }) } },
           .status = 201 },
         { "DELETE", "/v1/jobs/{job}", { { ROUTE_JOB, NULL, "Delete" } } },

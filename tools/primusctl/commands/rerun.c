@@ -4,13 +4,8 @@
 #include <string.h>
 
 #include "lib/base/utf8.h"
-#include "tools/primusctl/cli/commands.h"
+#include "tools/primusctl/commands/rerun.h"
 #include "tools/primusctl/commands/submit.h"
-
-struct rerun_options {
-        bool failed;
-        struct option_list env, secrets, set;
-};
 
 static int append_change(struct cli *c, sd_bus_message *m, const char *text) {
         char key[512];
@@ -50,7 +45,8 @@ static int build(struct cli *c, const struct job_ref *job, const struct rerun_op
         if (r)
                 return r;
         if (sd_bus_message_open_container(m, 'a', "{sv}") < 0 ||
-            (o->failed && sd_bus_message_append(m, "{sv}", "failed", "b", true) < 0))
+            (o->failed && sd_bus_message_append(m, "{sv}", "failed", "b", true) < 0) ||
+            (o->goes_on && sd_bus_message_append(m, "{sv}", "continue", "u", o->trials) < 0))
                 return cli_oom(c);
         r = append_changes(c, m, &o->set);
         if (!r)
@@ -64,19 +60,23 @@ static int build(struct cli *c, const struct job_ref *job, const struct rerun_op
         return 0;
 }
 
-static int rerun_run(struct cli *c, void *options, char **args, size_t n) {
+int rerun_call(struct cli *c, const struct job_ref *job, const struct rerun_options *o, struct job_ref *ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = build(c, job, o, &m);
+
+        if (!r)
+                r = cli_call(c, m, job, &reply);
+        return r ? r : submission_answer(c, reply, NULL, ret);
+}
+
+static int rerun_run(struct cli *c, void *options, char **args, size_t n) {
         struct rerun_options *o = options;
         struct job_ref job, made;
         int r = cli_job(c, args[0], &job);
 
         (void)n;
         if (!r)
-                r = build(c, &job, o, &m);
-        if (!r)
-                r = cli_call(c, m, &job, &reply);
-        if (!r)
-                r = submission_answer(c, reply, NULL, &made);
+                r = rerun_call(c, &job, o, &made);
         if (r)
                 return r;
         if (!o->failed || c->json)

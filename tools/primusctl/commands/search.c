@@ -10,13 +10,15 @@
 #include "masterd/spec/spec.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/bus/source.h"
-#include "tools/primusctl/cli/commands.h"
+#include "tools/primusctl/commands/rerun.h"
+#include "tools/primusctl/commands/submit.h"
 #include "tools/primusctl/view/table.h"
 
 #define PREVIEW_TRIALS 5u
 
 struct search_options {
         uint32_t trials;
+        struct option_list env, secrets;
 };
 
 /* "lr=0.1 net.width=3", objects in each other with their names joined. */
@@ -162,13 +164,13 @@ static int show_trials(struct cli *c, const char *metric, json_t *trials) {
         return table_print_or(c, t, "No trial was made yet");
 }
 
-static int show_search(struct cli *c, const struct search_options *o, char **args, size_t n) {
+static int show_search(struct cli *c, const void *options, char **args, size_t n) {
         _cleanup_(json_decref_p) json_t *status = NULL, *trials = NULL;
         json_t *search;
         struct job_ref job;
         int r = cli_job(c, n > 0 ? args[0] : NULL, &job);
 
-        (void)o;
+        (void)options;
         if (!r)
                 r = ask_trials(c, &job, &trials); /* which refuses what is no search */
         if (!r)
@@ -268,7 +270,8 @@ static int print_preview(struct cli *c, const struct search_spec *s, const json_
         return r;
 }
 
-static int preview_file(struct cli *c, const struct search_options *o, char **args, size_t n) {
+static int preview_file(struct cli *c, const void *options, char **args, size_t n) {
+        const struct search_options *o = options;
         _cleanup_(json_decref_p) json_t *rows = json_array(), *trials = NULL;
         _cleanup_(diagnostics_done) struct diagnostics d = { 0 };
         _cleanup_(spec_free_p) struct job_spec *spec = NULL;
@@ -303,12 +306,13 @@ static int preview_file(struct cli *c, const struct search_options *o, char **ar
 
 /* ---- replay ---- */
 
-static int replay_search(struct cli *c, char **args, size_t n) {
+static int replay_search(struct cli *c, const void *options, char **args, size_t n) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         uint64_t events, differs;
         struct job_ref job;
         int r = cli_job(c, n > 0 ? args[0] : NULL, &job);
 
+        (void)options;
         if (!r)
                 r = cli_job_call(c, &job, "ReplaySearch", &m);
         if (!r)
@@ -332,38 +336,72 @@ static int replay_search(struct cli *c, char **args, size_t n) {
         return differs > 0 ? CLI_FAILED : r;
 }
 
-static int search_run(struct cli *c, void *options, char **args, size_t n) {
-        const struct search_options *o = options;
+/* ---- continue ---- */
 
-        if (strcmp(args[0], "show") == 0 && n <= 2 && o->trials == 0)
-                return show_search(c, o, args + 1, n - 1);
-        if (strcmp(args[0], "preview") == 0 && n == 2)
-                return preview_file(c, o, args + 1, n - 1);
-        if (strcmp(args[0], "replay") == 0 && n <= 2 && o->trials == 0)
-                return replay_search(c, args + 1, n - 1);
-        if (strcmp(args[0], "show") == 0 || strcmp(args[0], "preview") == 0 || strcmp(args[0], "replay") == 0)
-                return cli_usage(
-                        c, "usage: primusctl search show [JOB] | preview FILE [--trials=N] | replay [JOB]");
-        return cli_usage(c, "there is no 'search %s'; there are show, preview and replay", args[0]);
+static int continue_search(struct cli *c, const void *options, char **args, size_t n) {
+        const struct search_options *o = options;
+        const struct rerun_options rerun = {
+                .goes_on = true, .trials = o->trials, .env = o->env, .secrets = o->secrets
+        };
+        struct job_ref job, made;
+        int r = cli_job(c, args[0], &job);
+
+        (void)n;
+        if (!r)
+                r = rerun_call(c, &job, &rerun, &made);
+        if (r || c->json)
+                return r ? r : submit_announce(c, &made, "", false);
+        if (o->trials > 0)
+                printf("Search %" PRIu32 " goes on, to %" PRIu32 " trials\n", made.number, o->trials);
+        else
+                printf("Search %" PRIu32 " goes on\n", made.number);
+        return CLI_OK;
+}
+
+static int search_run(struct cli *c, void *options, char **args, size_t n) {
+        static const struct cli_verb verbs[] = {
+                { "show", "[JOB]", 0, 1, show_search },
+                { "preview", "[--trials=N] FILE", 1, 1, preview_file },
+                { "continue", "[--trials=N] [--env=NAME[=VALUE]] [--secret=NAME=FILE] JOB", 1, 1,
+                  continue_search },
+                { "replay", "[JOB]", 0, 1, replay_search },
+        };
+        const struct search_options *o = options;
+        const struct cli_verb *verb;
+        int r = cli_verb_find(c, "search", verbs, ELEMENTSOF(verbs), args, n, &verb);
+
+        if (r)
+                return r;
+        if (o->trials > 0 && verb->run != preview_file && verb->run != continue_search)
+                return cli_usage(c, "--trials goes with preview and continue");
+        if (o->env.n + o->secrets.n > 0 && verb->run != continue_search)
+                return cli_usage(c, "--env and --secret go with continue");
+        return verb->run(c, o, args + 1, n - 1);
 }
 
 static const struct cli_option search_options[] = {
         { "trials", 0, "N", option_number, offsetof(struct search_options, trials),
-          "preview: show the parameters of so many trials (5)" },
+          "preview: show the parameters of so many (5); continue: so many altogether" },
+        { "env", 0, "NAME[=VALUE]", option_append, offsetof(struct search_options, env),
+          "continue: a variable for every trial; those of the first time ended with the search" },
+        { "secret", 0, "NAME=FILE", option_append, offsetof(struct search_options, secrets),
+          "continue: a private file $PRIMUS_SECRETS_DIR/NAME; likewise" },
         { 0 },
 };
 
 const struct command search_command = {
         .name = "search",
-        .arguments = "show [JOB] | preview FILE | replay [JOB]",
+        .arguments = "show [JOB] | preview FILE | continue JOB | replay [JOB]",
         .help = "Trials of a search: what they report, and what one would be",
         .details =
                 "A search is a job with the key search, see primus-job(5); it is submitted like any other, and its trials\n"
                 "are its elements: 'primusctl logs 418[7]' is the output of trial 7, 'primusctl why 418[7]' says why it ended.\n"
                 "show: the trials, the best first. preview: rungs, and the parameters of the first trials, of a file; no\n"
-                "master is asked. replay: whether what happened, told again, decides the same.",
+                "master is asked. continue: more trials of one that runs or has ended, under its number. replay: whether\n"
+                "what happened, told again, decides the same.",
         .options = search_options,
         .options_size = sizeof(struct search_options),
+        .lists = { offsetof(struct search_options, env) + 1, offsetof(struct search_options, secrets) + 1 },
         .min = 1,
         .max = 2,
         .run = search_run,

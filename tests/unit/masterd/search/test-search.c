@@ -280,6 +280,42 @@ static void test_refused(void **state) {
                 assert_int_equal(search_new(bad + i, &s), -EINVAL);
 }
 
+/* More trials, while it goes on and behind its end: as if there had been so many from the beginning. */
+static void test_grown(void **state) {
+        _cleanup_(search_free_p) struct search *s = begin(&three_rungs);
+        struct search_settings grid = { .method = SEARCH_GRID, .max_trials = 4 }, promotes = three_rungs;
+        _cleanup_(search_free_p) struct search *points = begin(&grid), *few = NULL;
+        struct search_reason why;
+
+        promotes.variant = SEARCH_VARIANT_PROMOTE;
+        few = begin(&promotes);
+        assert_int_equal(search_grow(points, 5), -EINVAL);
+        assert_int_equal(search_grow(few, SEARCH_PROMOTE_MAX + 1), -EINVAL);
+        assert_int_equal(search_grow(s, SEARCH_TRIALS_MAX + 1), -EINVAL);
+        assert_int_equal(search_grow(s, 9), -EINVAL);
+        assert_int_equal(search_grow(s, 10), -EALREADY);
+        for (uint32_t i = 0; i < 10; i++) {
+                assert_int_equal(make(s), i);
+                if (i == 0)
+                        assert_int_equal(report(s, 0, 100, 0.5), SEARCH_GOES_ON);
+                else
+                        assert_int_equal(report(s, i, 100, 0.6 + i), SEARCH_STOP);
+                assert_int_equal(search_exited(s, i, SEARCH_SUCCEEDED), 0);
+        }
+        assert_true(search_over(s));
+        assert_int_equal(search_grow(s, 12), 0);
+        assert_false(search_over(s));
+        assert_int_equal(make(s), 10);
+        assert_int_equal(make(s), 11);
+        assert_false(search_wants(s));
+        /* Among all that were there. */
+        assert_int_equal(search_validated(s, 10, 100, 0.55, &why), SEARCH_GOES_ON);
+        assert_true(why.of == 11 && why.place == 1 && why.keep == 3);
+        assert_int_equal(search_exited(s, 10, SEARCH_SUCCEEDED), 0);
+        assert_int_equal(search_exited(s, 11, SEARCH_FAILED), 0);
+        assert_true(search_over(s));
+}
+
 /* Whatever happens in whatever order: bounds hold, every trial ends in one state, and the same events decide
  * the same. */
 enum {
@@ -287,7 +323,8 @@ enum {
         VALIDATED,
         EXITED,
         STOPPED, /* by its searcher */
-        CLOSED
+        CLOSED,
+        GROWN /* to time trials */
 };
 struct event {
         int kind;
@@ -311,6 +348,8 @@ static int follow(struct search *s, struct event *e) {
                 return search_stopped(s, e->trial);
         case CLOSED:
                 return search_closed(s);
+        case GROWN:
+                return search_grow(s, (uint32_t)e->time);
         default:
                 return search_exited(s, e->trial, e->exit);
         }
@@ -346,6 +385,7 @@ static void test_any_order(void **state) {
                         .searcher = round % _SEARCH_METHOD_MAX == SEARCH_EXTERNAL ||
                                     (search_has_rungs(round % _SEARCH_METHOD_MAX) && round % 2),
                 };
+                uint32_t trials = settings.max_trials, growths = round % 3;
                 bool full = false;
                 if (search_has_rungs(settings.method) && !settings.searcher && round % 4 == 0)
                         settings.variant = SEARCH_VARIANT_PROMOTE;
@@ -354,7 +394,9 @@ static void test_any_order(void **state) {
                 struct search_bracket b[SEARCH_BRACKETS_MAX];
                 size_t n_brackets = search_brackets(&settings, b);
 
-                while (n < EVENTS && !search_over(s)) {
+                if (settings.searcher || settings.method == SEARCH_GRID || settings.method == SEARCH_LIST)
+                        growths = 0;
+                while (n < EVENTS && (!search_over(s) || growths > 0)) {
                         struct event *e = log + n++;
 
                         struct search_trial t;
@@ -370,7 +412,11 @@ static void test_any_order(void **state) {
                                              .time = (unsigned)rand_r(&seed) % 120,
                                              .metric = rand_r(&seed) % 10 ? rand_r(&seed) % 50 : NAN,
                                              .exit = (unsigned)rand_r(&seed) % _SEARCH_EXIT_MAX };
-                        if (settings.searcher && full)
+                        if (growths > 0 && (search_over(s) || rand_r(&seed) % 100 == 0)) {
+                                e->kind = GROWN;
+                                e->time = trials += 1 + (unsigned)rand_r(&seed) % 40;
+                                growths--;
+                        } else if (settings.searcher && full)
                                 e->kind = CLOSED;
                         else if (settings.searcher && running < settings.max_concurrent && rand_r(&seed) % 2)
                                 e->kind = CREATED;
@@ -390,14 +436,13 @@ static void test_any_order(void **state) {
                 assert_true(search_over(s));
                 assert_int_equal(running, 0);
                 if (settings.searcher) /* the last may have made room that nobody asked for */
-                        assert_in_range(search_n_trials(s), settings.max_trials,
-                                        settings.max_trials + search_n_invalid(s));
+                        assert_in_range(search_n_trials(s), trials, trials + search_n_invalid(s));
                 else if (!search_gave_up(s))
-                        assert_int_equal(search_n_trials(s),
-                                         settings.max_trials + (settings.method == SEARCH_GRID ||
-                                                                                settings.method == SEARCH_LIST
-                                                                        ? 0
-                                                                        : search_n_invalid(s)));
+                        assert_int_equal(
+                                search_n_trials(s),
+                                trials + (settings.method == SEARCH_GRID || settings.method == SEARCH_LIST
+                                                  ? 0
+                                                  : search_n_invalid(s)));
                 for (uint32_t i = 0; i < n; i++) {
                         assert_int_equal(follow(again, log + i), log[i].decision);
                         assert_int_equal(take_others(again), log[i].others);
@@ -576,7 +621,7 @@ int main(void) {
                 cmocka_unit_test(test_refused),        cmocka_unit_test(test_any_order),
                 cmocka_unit_test(test_names),          cmocka_unit_test(test_promotion),
                 cmocka_unit_test(test_parked_end),     cmocka_unit_test(test_parked_exits),
-                cmocka_unit_test(test_promotion_runs),
+                cmocka_unit_test(test_promotion_runs), cmocka_unit_test(test_grown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

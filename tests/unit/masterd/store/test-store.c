@@ -465,8 +465,10 @@ static void on_jobs(void *userdata, int error, const struct job_record *jobs, si
         *a = (struct answer){ true, error, n, n ? jobs[0].number : 0, n ? jobs[n - 1].number : 0 };
         for (size_t i = 0; i < n; i++) {
                 assert_string_equal(jobs[i].name, "digits");
-                if (jobs[i].body)
-                        assert_memory_equal(jobs[i].body->config.data, JSON({ "a" : 1 }), 8);
+                if (!jobs[i].body)
+                        continue;
+                assert_memory_equal(jobs[i].body->config.data, JSON({ "a" : 1 }), 8);
+                assert_true(jobs[i].last_event == (jobs[i].number == 3 ? 20 : 0));
         }
 }
 
@@ -559,6 +561,7 @@ static void test_history(void **state) {
                              on_jobs, &a),
             2, 4, 3);
         ASK(store_query_job(f->store, 4, on_jobs, &a), 1, 4, 4);
+        ASK(store_query_job(f->store, 3, on_jobs, &a), 1, 3, 3);
         ASK(store_query_job(f->store, 99, on_jobs, &a), 0, 0, 0);
         ASK(store_query_executors(f->store, 3, false, 0, on_executors, &a), 5, 3, 3);
         ASK(store_query_executors(f->store, 3, true, 0, on_executors, &a), 15, 1, 3);
