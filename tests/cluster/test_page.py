@@ -369,6 +369,13 @@ def test_trials_of_a_search(cluster, browse):
     rows = b.run("return [...document.querySelectorAll('main table:not(.unseen, .u-legend) tbody tr')].map(r => r.innerText)")
     assert len(rows) == 12 and rows[0].split()[0] == str(found["best"]) and "net.kind=" in rows[0] and "same=7" in rows[0]
     assert "<b>a</b>" in b.text() and "mlp‹202E›" in b.text()
+    b.press("More trials")
+    b.fill("dialog[open] input[name=trials]", "14")
+    b.press("More trials", within="dialog[open]")
+    b.wait("asha: 14 trials of 14 made", timeout=40)
+    cluster.wait_state(job, "SUCCEEDED", timeout=60)
+    found = cluster.primusctl_json("search", "show", str(job))
+    b.wait(f"The best is trial {found['best']}: loss")
     assert b.complaints() == []
     b.run("document.querySelector('main table:not(.unseen, .u-legend) tbody tr a').click()")
     b.wait(f"Element {found['best']} of job {job}")

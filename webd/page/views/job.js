@@ -28,7 +28,9 @@ function scaleFields(job) {
 function Actions({ job }) {
   const post = (what, body, headers) => send('POST', `jobs/${job.job}/${what}`, body, headers), ended = isEnded(job.state);
   const match = { 'If-Match': `"${job.version}"` };
-  const again = html`<a class="button" href=${address(['submit'], { from: job.job })}>Again, with changes</a>`;
+  const trials = job.search && !['grid', 'list', 'external'].includes(job.search.method) && html`<${Action} label="More trials" title="More trials for this search" text="Those that there were stay, and the new ones are held against them."
+    fields=${[{ name: 'trials', label: 'Altogether', type: 'number', min: job.search.trials + 1, value: 2 * job.search.trials, required: true }]} run=${v => post('rerun', { continue: v.trials })} />`;
+  const again = html`<a class="button" href=${address(['submit'], { from: job.job })}>Again, with changes</a>${trials}`;
   if (ended) {
     return html`<div class="buttons">${again}<${Action} label="Rerun" title="Run it again" run=${() => post('rerun', {})} done=${r => { location.hash = address(['job', r.job]); }} />
       <${Action} label="Delete" danger title="Delete its record" text="Its events, logs and figures are gone then." run=${() => send('DELETE', `jobs/${job.job}`)} done=${() => { location.hash = '#/jobs'; }} /></div>`;
