@@ -383,7 +383,7 @@ static const struct cli_option search_options[] = {
         { "trials", 0, "N", option_number, offsetof(struct search_options, trials),
           "preview: show the parameters of so many (5); continue: so many altogether" },
         { "env", 0, "NAME[=VALUE]", option_append, offsetof(struct search_options, env),
-          "continue: a variable for every trial; those of the first time ended with the search" },
+          "continue: a variable for every trial; those of the first time have ended" },
         { "secret", 0, "NAME=FILE", option_append, offsetof(struct search_options, secrets),
           "continue: a private file $PRIMUS_SECRETS_DIR/NAME; likewise" },
         { 0 },
