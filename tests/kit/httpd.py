@@ -21,7 +21,8 @@
     later        404 until the fourth request for it
 /count/MODE/lines-N: how many requests there were for it
 /bucket/... is S3, path style: keys data/2026112005/part-{0..4} (100 lines each), data/2026112005/_SUCCESS,
-data/other/x y+z&, single (3 lines), many/00000 ... many/02499 (1 line each); a page has 1000 keys. Requests
+data/other/x y+z&, single (3 lines), many/00000 ... many/02499 (1 line each); a page has 1000 keys. PUT and DeleteObjects change
+them. Requests
 signed with key AKIDTEST, secret "s3/secret+key", region eu-test-1, and the session token, if there is one, "token/1=".
 /webhdfs/v1/... is WebHDFS, as Hadoop's documents have it, with the same files: a page has 1000 names, bytes come from a "datanode",
 of which every other answer for a file called cut breaks off; /private is the user mlops's; /changes has another time with every request.
@@ -76,6 +77,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.answer(True)
+
+    def do_PUT(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        key = urllib.parse.unquote(self.path.partition("?")[0].removeprefix("/bucket/"))
+        wrong = self.signed() or (None if self.headers["x-amz-content-sha256"] == hashlib.sha256(body).hexdigest() else "XAmzContentSHA256Mismatch")
+        if wrong:
+            return self.error(403, wrong, True)
+        OBJECTS[key] = body
+        return self.plain(200, "", ETag=f'"{hashlib.md5(body).hexdigest()}"')
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        wrong = self.signed()
+        if wrong or not self.path.startswith("/bucket?delete"):
+            return self.error(403, wrong or "NotImplemented", True)
+        for key in re.findall("<Key>(.*?)</Key>", body.decode()):
+            OBJECTS.pop(html.unescape(key), None)
+        return self.plain(200, '<?xml version="1.0"?><DeleteResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"/>')
 
     def plain(self, status, text, body=True, **headers):
         text = text.encode()
@@ -219,7 +238,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         page, more = keys[:1000], len(keys) > 1000
         quote = lambda k: urllib.parse.quote_plus(k)
         xml = ['<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>bucket</Name>',
-               f"<Prefix>{quote(prefix)}</Prefix><KeyCount>{len(page)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated><Delimiter/>"]
+               f"<Prefix>{quote(prefix)}</Prefix><KeyCount>{len(page)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated><EncodingType>url</EncodingType><Delimiter/>"]
         for k in page:
             tag = html.escape(f'"s3-{len(OBJECTS[k])}"')
             xml.append(f"<Contents><Key>{quote(k)}</Key><LastModified>2026-11-20T05:00:00.000Z</LastModified><ETag>{tag}</ETag>"

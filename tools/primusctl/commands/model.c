@@ -101,7 +101,7 @@ int model_source(struct cli *c, const char *from, bool pin, char **ret) {
         uint64_t id;
         int r;
 
-        if (*from == '/') {
+        if (*from == '/' || strncmp(from, "s3://", 5) == 0) {
                 *ret = strdup(from);
                 return *ret ? 0 : cli_oom(c);
         }

@@ -90,11 +90,16 @@ def _some(metrics, first):
     return kept
 
 
+def _place(path):
+    """As masterd knows it: absolute, or in a bucket."""
+    return path if str(path).startswith("s3://") else os.path.abspath(path)
+
+
 def saved(path, manifest, sizes, metric, smaller):
     """It is there: path of its directory, rank 0's manifest, the sizes of all files, the name of the metric that counts, or None."""
-    _tell(op="checkpoint", path=os.path.abspath(path), step=manifest["step"], time=manifest["time"], files=len(sizes), bytes=sum(sizes),
+    _tell(op="checkpoint", path=_place(path), step=manifest["step"], time=manifest["time"], files=len(sizes), bytes=sum(sizes),
           metrics=_some(manifest["metrics"], metric), metric=metric or "", smaller=bool(smaller))
 
 
 def gone(path):
-    _tell(op="checkpointGone", path=os.path.abspath(path))
+    _tell(op="checkpointGone", path=_place(path))

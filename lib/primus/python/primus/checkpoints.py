@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of a training, in a directory that a later attempt sees as well (shared, where it may run elsewhere).
+"""Checkpoints of a training, in a directory that a later attempt sees as well (shared, where it may run elsewhere), or in a bucket.
 
     import primus
     from primus import checkpoints
@@ -26,6 +26,9 @@ number are RANK and WORLD_SIZE, which Primus and torchrun set.
     DIRECTORY/step-000000001000/rank-0/...   what was written
                                 manifest-0.json   step, time, metrics, metadata, size and SHA-256 of each file, where the data stood
 
+Store("s3://BUCKET/PREFIX") keeps them in a bucket (primus/_bucket.py says how). What is saved there is written to $TMPDIR first, and
+latest(), best() and source() fetch to there.
+
 In an executor of Primus, rank 0 tells masterd of each, by a thread that nobody waits for: 'primusctl checkpoints' lists them, pins
 them, and has those removed that a policy does not keep, by
 
@@ -45,7 +48,7 @@ import shutil
 import sys
 import time
 
-from . import _registry
+from . import _bucket, _registry
 
 VERSION = 1
 MANIFEST_MAX = 64 << 20  # bytes; a checkpoint's data is at most 4 MiB
@@ -59,7 +62,8 @@ class Broken(Exception):
 Checkpoint = collections.namedtuple("Checkpoint", "path step metrics metadata data time world")
 Checkpoint.__doc__ = """A checkpoint that is whole, as one rank sees it.
 
-path      pathlib.Path: the directory of this rank's part; None where it was written by fewer ranks than there are now
+path      pathlib.Path: the directory of this rank's part; None where it was written by fewer ranks than there are now, and of a
+          bucket's that all() found
 step      int
 metrics   dict of float: as save() was given them
 metadata  what save() was given, of JSON
@@ -109,12 +113,16 @@ def _write(path, text):
     _flush(path.parent)
 
 
-def _manifest(path):
+def _read(path):
+    if path.stat().st_size > MANIFEST_MAX:
+        raise ValueError("is larger than any")
+    return path.read_text(encoding="utf-8")
+
+
+def _manifest(path, read=_read):
     """What stands in a manifest, which anybody may have written who can write there."""
     try:
-        if path.stat().st_size > MANIFEST_MAX:
-            raise Broken(f"{path} is larger than any manifest")
-        m = json.loads(path.read_text(encoding="utf-8"))
+        m = json.loads(read(path))
         good = (m["version"] == VERSION and isinstance(m["step"], int) and 0 <= m["step"] <= STEP_MAX and isinstance(m["rank"], int) and isinstance(m["world"], int)
                 and 0 <= m["rank"] < m["world"] <= 1 << 20 and isinstance(m["metrics"], dict) and isinstance(m["time"], (int, float)) and isinstance(m["files"], dict)
                 and all(isinstance(f["size"], int) and isinstance(f["sha256"], str) for f in m["files"].values()))
@@ -126,10 +134,9 @@ def _manifest(path):
     return m
 
 
-def _sizes(path, first):
-    """Of all ranks' files; first is rank 0's manifest."""
-    manifests = [first, *(_manifest(path / f"manifest-{rank}.json") for rank in range(1, first["world"]))]
-    return [f["size"] for m in manifests for f in m["files"].values()]
+def _is_below(name):
+    """Whether a name of a manifest's is one below its own directory."""
+    return not os.path.isabs(name) and ".." not in pathlib.PurePath(name).parts and "\0" not in name
 
 
 def _remove(path):
@@ -141,18 +148,20 @@ def _remove(path):
 
 
 class Store:
-    """The checkpoints below a directory, which is made where it is missing.
+    """The checkpoints below a directory, which is made where it is missing, or below s3://BUCKET/PREFIX.
 
     keep       so many of the latest stay, at least 1; rank 0 removes the others
     keep_best  and so many of the best by metric= (a name of what save() is given; smaller=False: the highest is the best)
     rank, world  otherwise RANK and WORLD_SIZE"""
+
+    def __new__(cls, directory, **_):
+        return object.__new__(_BucketStore if cls is Store and str(directory).startswith("s3://") else cls)
 
     def __init__(self, directory, *, keep=2, keep_best=0, metric=None, smaller=True, rank=None, world=None):
         if keep < 1 or keep_best < 0:
             raise ValueError("keep is at least 1, and keep_best not below 0")
         if keep_best and metric is None:
             raise ValueError("the best of what? keep_best needs metric=")
-        self.directory = pathlib.Path(directory)
         self.keep, self.keep_best, self.metric, self.smaller = keep, keep_best, metric, smaller
         self.rank = int(os.environ.get("RANK", 0)) if rank is None else rank
         self.world = int(os.environ.get("WORLD_SIZE", 1)) if world is None else world
@@ -160,6 +169,10 @@ class Store:
             raise ValueError(f"rank {self.rank} of {self.world}")
         self._waits = None  # (step, feed, data): saved, and the others have not yet
         self._told = None  # the path that masterd was told of last
+        self._open(directory)
+
+    def _open(self, directory):
+        self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         with self._alone():
             for part in self.directory.glob(".step-*"):  # what this rank has begun and not ended, before it was started again
@@ -186,20 +199,27 @@ class Store:
         return sorted(found, reverse=True)
 
     def _look(self, path, verify):
-        first = _manifest(path / "manifest-0.json")
+        first = self._manifest_of(path, 0)
         for rank in range(1, first["world"]) if verify else ():
-            _manifest(path / f"manifest-{rank}.json")
-        part = first if self.rank == 0 else _manifest(path / f"manifest-{self.rank}.json") if self.rank < first["world"] else None
-        if part:
-            self._check(path / f"rank-{self.rank}", part, verify)
-        return Checkpoint(path / f"rank-{self.rank}" if part else None, first["step"], first["metrics"], (part or first)["metadata"],
+            self._manifest_of(path, rank)
+        part = first if self.rank == 0 else self._manifest_of(path, self.rank) if self.rank < first["world"] else None
+        return Checkpoint(self._checked(path, part, verify) if part else None, first["step"], first["metrics"], (part or first)["metadata"],
                           part["data"] if part else None, first["time"], first["world"])
+
+    @staticmethod
+    def _manifest_of(path, rank):
+        return _manifest(path / f"manifest-{rank}.json")
+
+    def _checked(self, path, part, verify):
+        top = path / f"rank-{self.rank}"
+        self._check(top, part, verify)
+        return top
 
     @staticmethod
     def _check(top, manifest, verify):
         for name, is_ in manifest["files"].items():
             path = top / name
-            if os.path.isabs(name) or ".." in pathlib.PurePath(name).parts or path.is_symlink() or not path.is_file():
+            if not _is_below(name) or path.is_symlink() or not path.is_file():
                 raise Broken(f"{path} is not there")
             if path.stat().st_size != is_["size"]:
                 raise Broken(f"{path} has {path.stat().st_size} bytes, and not {is_['size']}")
@@ -213,15 +233,14 @@ class Store:
         standard error; verify=True: also one whose files are not what was written (all is read for that)."""
         found = next(iter(self._whole(verify)), None)
         if found:
-            self._tell(self.directory / f"step-{found.step:012}")
+            self._tell(self._path(found.step))
         return found
 
     def best(self, verify=False):
         """The best one by the store's metric, of those that are there and whole; or None."""
         if self.metric is None:
             raise ValueError("the best of what? Store() was given no metric=")
-        judged = [c for c in self._whole(verify) if self._worth(c) is not None]
-        return min(judged, key=self._worth, default=None)
+        return min(self._judged(verify), key=self._worth, default=None)
 
     def all(self, verify=False):
         """All that are whole, the latest first."""
@@ -232,7 +251,10 @@ class Store:
             try:
                 yield self._look(path, verify)
             except Broken as e:
-                print(f"primus.checkpoints: {path.name} is passed over: {e}", file=sys.stderr, flush=True)
+                _pass_over(path, e)
+
+    def _judged(self, verify=False):
+        return [c for c in self._whole(verify) if self._worth(c) is not None]
 
     def _worth(self, c):
         """The lower the better; None: not known."""
@@ -242,6 +264,9 @@ class Store:
         return value if self.smaller else -value
 
     # ---- saving ----
+
+    def _path(self, step):
+        return self.directory / f"step-{step:012}"
 
     def _part(self, step):
         return self.directory / f".step-{step:012}"
@@ -270,25 +295,32 @@ class Store:
             raise FileExistsError(f"{self.directory} has a checkpoint of step {later[0]}; forget_after() goes back to an earlier one")
         data = feed.checkpoint() if feed is not None else None
         metrics = {name: float(value) for name, value in metrics.items()}
-        part = self._part(step)
-        with self._alone():
-            self._remove_part(part)
-        temporary = part / f".rank-{self.rank}"
-        temporary.mkdir(parents=True)
+        temporary = self._begin(step)
         try:
             yield temporary
-            self._finish(part, temporary, {
+            self._finish(step, temporary, {
                 "version": VERSION, "step": step, "time": time.time(), "rank": self.rank, "world": self.world, "metrics": metrics, "metadata": metadata,
                 "job": os.environ.get("PRIMUS_JOB_UID"), "role": os.environ.get("PRIMUS_ROLE"), "index": os.environ.get("PRIMUS_INDEX"),
                 "trial": os.environ.get("PRIMUS_TRIAL"), "data": None if data is None else base64.b64encode(data).decode()})
         except BaseException:
-            with self._alone():
-                self._remove_part(part)
+            self._undo(step)
             raise
         self._waits = step, feed, data
         self.settle()
 
-    def _finish(self, part, temporary, manifest):
+    def _undo(self, step):
+        """Nothing of this rank's part of it is there."""
+        with self._alone():
+            self._remove_part(self._part(step))
+
+    def _begin(self, step):
+        self._undo(step)
+        temporary = self._part(step) / f".rank-{self.rank}"
+        temporary.mkdir(parents=True)
+        return temporary
+
+    def _finish(self, step, temporary, manifest):
+        part = self._part(step)
         manifest["files"] = _files(temporary)
         text = json.dumps(manifest)
         os.rename(temporary, part / f"rank-{self.rank}")
@@ -302,19 +334,25 @@ class Store:
         if self._waits is None:
             return True
         step, feed, data = self._waits
-        part, whole = self._part(step), self.directory / f"step-{step:012}"
+        if not self._make_whole(step):
+            return False
+        if feed is not None:
+            feed.commit(data)
+        self._waits = None
+        self._tell(self._path(step))
+        if self.rank == 0:
+            self._collect()
+        return True
+
+    def _make_whole(self, step):
+        """False: not all ranks have saved theirs."""
+        part, whole = self._part(step), self._path(step)
         with self._alone():
             if not whole.exists():
                 if not all((part / f"manifest-{rank}.json").exists() for rank in range(self.world)):
                     return False
                 os.rename(part, whole)
         _flush(self.directory)
-        if feed is not None:
-            feed.commit(data)
-        self._waits = None
-        self._tell(whole)
-        if self.rank == 0:
-            self._collect()
         return True
 
     def forget_after(self, step):
@@ -329,25 +367,159 @@ class Store:
             return
         self._told = path
         with contextlib.suppress(Broken, OSError):  # it is gone again
-            first = _manifest(path / "manifest-0.json")
-            _registry.saved(path, first, _sizes(path, first), self.metric, self.smaller)
+            first = self._manifest_of(path, 0)
+            manifests = [first, *(self._manifest_of(path, rank) for rank in range(1, first["world"]))]
+            _registry.saved(path, first, [f["size"] for m in manifests for f in m["files"].values()], self.metric, self.smaller)
 
-    @staticmethod
-    def _remove(path):
+    def _remove(self, path):
         _remove(path)
         _registry.gone(path)
 
+    def _collect_gone(self):
+        """What is left of those of which a removal was cut short."""
+        for gone in self.directory.glob(".gone-*"):
+            shutil.rmtree(gone, ignore_errors=True)
+
     def _collect(self):
         """What neither keep nor keep_best keeps goes. Where it cannot be said how good one is, it stays only as one of the latest."""
-        for gone in self.directory.glob(".gone-*"):  # of a rank that was killed over it
-            shutil.rmtree(gone, ignore_errors=True)
+        self._collect_gone()
         whole = list(self._whole(False))
         kept = {c.step for c in whole[:self.keep]}
-        judged = sorted((c for c in whole if self._worth(c) is not None), key=self._worth) if self.keep_best else []
+        judged = sorted((c for c in whole if self._worth(c) is not None), key=self._worth)
         kept |= {c.step for c in judged[:self.keep_best]}
         for c in whole:
             if c.step not in kept:
-                self._remove(self.directory / f"step-{c.step:012}")
+                self._remove(self._path(c.step))
+
+
+def _pass_over(path, why):
+    print(f"primus.checkpoints: {str(path).rsplit('/', 1)[-1]} is passed over: {why}", file=sys.stderr, flush=True)
+
+
+class _BucketStore(Store):
+    """The same in a bucket. Paths are texts, s3://BUCKET/PREFIX/step-000000001000."""
+
+    def _open(self, directory):
+        self._bucket = _bucket.Bucket(str(directory))
+        self.directory = self._bucket.url
+        for step in self._begun():
+            self._undo(step)  # what this rank has begun and not ended, before it was started again
+
+    def _path(self, step):
+        return f"{self.directory}/step-{step:012}"
+
+    def _marks(self):
+        return _bucket.steps_of(self._bucket.sizes("whole-"), "whole")
+
+    def _begun(self):
+        whole = set(self._marks())
+        return [step for step in _bucket.steps_of(self._bucket.steps(), "step") if step not in whole]
+
+    def _steps(self):
+        return [(step, self._path(step)) for step in self._marks()]
+
+    # ---- looking ----
+
+    def _manifest_of(self, path, rank):
+        return _manifest(f"{path[len(self.directory) + 1:]}/manifest-{rank}.json", lambda name: self._bucket.get(name, MANIFEST_MAX))
+
+    def _checked(self, path, part, verify):
+        below = f"{path[len(self.directory) + 1:]}/rank-{self.rank}/"
+        there = self._bucket.sizes(below)
+        for name, is_ in part["files"].items():
+            if not _is_below(name) or there.get(below + name) != is_["size"]:
+                raise Broken(f"{self.directory}/{below}{name} is not there, or is of another size")
+        if verify:
+            self._fetch(part)
+
+    def _fetch(self, part):
+        """A rank's part here, compared with its manifest."""
+        return _fetched(self._bucket, part)
+
+    def _first(self, found):
+        """The first of those that are, fetched; None."""
+        for c in found:
+            try:
+                if c.world <= self.rank:
+                    return c
+                return c._replace(path=self._fetch(self._manifest_of(self._path(c.step), self.rank)))
+            except Broken as e:
+                _pass_over(self._path(c.step), e)
+        return None
+
+    def latest(self, verify=False):
+        found = self._first(self._whole(False))
+        if found:
+            self._tell(self._path(found.step))
+        return found
+
+    def best(self, verify=False):
+        if self.metric is None:
+            raise ValueError("the best of what? Store() was given no metric=")
+        return self._first(sorted(self._judged(), key=self._worth))
+
+    # ---- saving ----
+
+    def _here(self, step):
+        return _bucket.scratch() / f"saves-{step:012}-{self.rank}"
+
+    def _undo(self, step):
+        shutil.rmtree(self._here(step), ignore_errors=True)
+        self._bucket.remove([f"step-{step:012}/manifest-{self.rank}.json"])
+        self._bucket.remove(self._bucket.sizes(f"step-{step:012}/rank-{self.rank}/"))
+
+    def _begin(self, step):
+        if step in self._begun():
+            self._undo(step)
+        self._here(step).mkdir()
+        return self._here(step)
+
+    def _finish(self, step, temporary, manifest):
+        manifest["files"] = _files(temporary)
+        for name in manifest["files"]:
+            self._bucket.put_file(f"step-{step:012}/rank-{self.rank}/{name}", temporary / name)
+        self._bucket.put(f"step-{step:012}/manifest-{self.rank}.json", json.dumps(manifest))
+        shutil.rmtree(temporary)
+
+    def _make_whole(self, step):
+        there = self._bucket.sizes(f"step-{step:012}/manifest-")
+        if not all(f"step-{step:012}/manifest-{rank}.json" in there for rank in range(self.world)):
+            return step in self._marks()
+        self._bucket.put(_bucket.mark_of(step), "")
+        return True
+
+    def _remove(self, path):
+        self._bucket.remove_step(int(path[-12:]))
+        _registry.gone(path)
+
+    def _collect_gone(self):
+        whole = self._marks()
+        for step in self._begun():
+            if whole and step < whole[0]:
+                self._bucket.remove_step(step)
+
+
+def _fetched(bucket, part):
+    top = _bucket.scratch() / f"step-{part['step']:012}-{part['rank']}"
+    shutil.rmtree(top, ignore_errors=True)
+    top.mkdir()
+    for name, is_ in part["files"].items():
+        if not _is_below(name):
+            raise Broken(f"{name} is no name of a file in it")
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            digest = bucket.get_file(f"step-{part['step']:012}/rank-{part['rank']}/{name}", top / name)
+        except FileNotFoundError as e:
+            raise Broken(str(e)) from None
+        if digest != is_["sha256"]:
+            raise Broken(f"{bucket.url}: {name} is not what was written")
+    return top
+
+
+def _split(url):
+    """The store of a checkpoint in a bucket, and its name there."""
+    top, _, name = url.rpartition("/")
+    return _bucket.Bucket(top), name
 
 
 def source(path=None):
@@ -360,16 +532,43 @@ def source(path=None):
     path = path or os.environ.get("PRIMUS_FROM")
     if not path:
         return None
-    path = pathlib.Path(path)
-    m = _manifest(path / "manifest-0.json")
-    Store._check(path / "rank-0", m, False)
-    return Checkpoint(path / "rank-0", m["step"], m["metrics"], m["metadata"], None, m["time"], m["world"])
+    if path.startswith("s3://"):
+        bucket, name = _split(path)
+        m = _manifest(f"{name}/manifest-0.json", lambda n: bucket.get(n, MANIFEST_MAX))
+        top = _fetched(bucket, m)
+    else:
+        m = _manifest(pathlib.Path(path) / "manifest-0.json")
+        top = pathlib.Path(path) / "rank-0"
+        Store._check(top, m, False)
+    return Checkpoint(top, m["step"], m["metrics"], m["metadata"], None, m["time"], m["world"])
 
 
 # ---- what a policy does not keep ----
 
+def _is_that(row, manifest):
+    return manifest["step"] == row["step"] and abs(manifest["time"] - row["time"]) <= 1e-3
+
+
+def _collect_object(row):
+    """The same, of a bucket's."""
+    try:
+        bucket, name = _split(row["path"])
+        if name != f"step-{row['step']:012}":
+            return "it is no checkpoint of primus.checkpoints"
+        if not bucket.sizes(f"{name}/manifest-0.json") and not bucket.sizes(_bucket.mark_of(row["step"])):
+            return None
+        if not _is_that(row, _manifest(f"{name}/manifest-0.json", lambda n: bucket.get(n, MANIFEST_MAX))):
+            return "it is another one than masterd was told of"
+        bucket.remove_step(row["step"])
+    except (OSError, ValueError, ImportError, Broken) as e:
+        return str(e)
+    return None
+
+
 def _collect_one(row, host):
     """A sentence why it is not removed, or None: it is gone."""
+    if row["path"].startswith("s3://"):
+        return _collect_object(row)
     path = pathlib.Path(row["path"])
     if not os.path.lexists(path):
         if row["host"] != host:
@@ -383,7 +582,7 @@ def _collect_one(row, host):
         manifest = _manifest(path / "manifest-0.json")
     except Broken as e:
         return f"it is no checkpoint of primus.checkpoints: {e}"
-    if manifest["step"] != row["step"] or abs(manifest["time"] - row["time"]) > 1e-3:
+    if not _is_that(row, manifest):
         return "it is another one than masterd was told of"
     try:
         _remove(path)

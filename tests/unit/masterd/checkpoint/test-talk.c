@@ -48,6 +48,9 @@ static void test_saved(void **state) {
         assert_int_equal(read_talk(SAVED("/s", "'metrics': {}, 'metric': '', 'smaller': false"), &t), 0);
         assert_true(isnan(t.facts.value));
         checkpoint_talk_done(&t);
+        assert_int_equal(read_talk("{'op': 'checkpointGone', 'path': 's3://bucket/s'}", &t), 0);
+        assert_string_equal(t.facts.path, "s3://bucket/s");
+        checkpoint_talk_done(&t);
         assert_int_equal(read_talk("{'op': 'checkpointGone', 'path': '/s'}", &t), 0);
         assert_int_equal(t.op, CHECKPOINT_GONE);
         checkpoint_talk_done(&t);
@@ -58,7 +61,8 @@ static void test_saved(void **state) {
 
 static void test_refused(void **state) {
         static const char *const paths[] = { "s",    "",     "/",   "/s/",       "/s/../t",    "/s/..",
-                                             "/s/.", "/./s", "//s", "/s\\u001b", "/s\\u0000t", "/s\\n" };
+                                             "/s/.", "/./s", "//s", "/s\\u001b", "/s\\u0000t", "/s\\n",
+                                             "s3:",  "s3:/", "s3://", "s3:///s", "s3://b/../s", "s4://b/s" };
         char text[CHECKPOINT_TALK_MAX];
         struct checkpoint_talk t;
 
