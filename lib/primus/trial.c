@@ -20,7 +20,7 @@
 #include "lib/wire/feed.h"
 
 #define WAITING_MAX 1024u /* results that are not on disk yet; then primus_trial_report() waits */
-#define CURVE_MAX_USEC UINT64_C(500000)
+#define CURVE_MAX_USEC UINT64_C(500000) /* a result waits for what was reported before it */
 
 struct primus_trial {
         pthread_mutex_t lock;

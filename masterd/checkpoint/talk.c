@@ -28,11 +28,12 @@ static const struct question_op ops[_CHECKPOINT_OP_MAX + 1] = {
         [CHECKPOINT_MARKED] = { "checkpointsMarked", { "after" } },
 };
 
-/* It is shown, and goes to whoever removes it: a path without detours, also in a bucket (s3://BUCKET/PATH), and
- * without what no terminal takes. */
+/* It is shown, and goes to whoever removes it: a path without detours, also in a bucket (s3://BUCKET/PATH),
+ * and without what no terminal takes. */
 static bool path_good(const char *place) {
         static const char scheme[] = "s3:/";
-        const char *path = strncmp(place, scheme, sizeof(scheme) - 1) == 0 ? place + sizeof(scheme) - 1 : place;
+        const char *path =
+                strncmp(place, scheme, sizeof(scheme) - 1) == 0 ? place + sizeof(scheme) - 1 : place;
 
         for (const char *p = path; *p; p++)
                 if ((unsigned char)*p < ' ' || *p == 0x7f)
@@ -47,10 +48,11 @@ static int read_path(json_t *j, char **ret, char why[static CHECKPOINT_WHY_MAX])
         const char *path = json_string_value(v) ?: "";
 
         if (strlen(path) != json_string_length(v) || !path_good(path)) {
-                snprintf(why, CHECKPOINT_WHY_MAX,
-                         "path must be an absolute one, or s3://BUCKET/PATH, of at most %u bytes, without ., .., // "
-                         "and control characters",
-                         CHECKPOINT_PATH_MAX);
+                snprintf(
+                        why, CHECKPOINT_WHY_MAX,
+                        "path must be an absolute one, or s3://BUCKET/PATH, of at most %u bytes, without ., .., // "
+                        "and control characters",
+                        CHECKPOINT_PATH_MAX);
                 return -EINVAL;
         }
         *ret = strdup(path);

@@ -95,7 +95,12 @@ def test_single(cluster, kept):
     cluster.wait_for(lambda: "training/of/two" in cluster.primusctl("metrics", str(job)), 10, "its metrics")
     rows = {m["name"]: m for m in cluster.primusctl_json("metrics", str(job))}
     assert set(rows) == {"x", "batches", "training/x", "training/of/two"}
-    assert len(list((kept / f"trial-{job}").glob("step-*"))) == 1
+    [left] = (kept / f"trial-{job}").glob("step-*")
+    # Another begins from it.
+    begun = submit(cluster, "warm", "entrypoint: python3 count.py\nhyperparameters: {by: 2}\nsearcher: {name: single, metric: x, "
+                   f"source_checkpoint_uuid: trial-{job}-checkpoint-{int(left.name[5:])}}}\n", *options(kept), programs={"count.py": COUNT})
+    cluster.wait_state(begun, "SUCCEEDED", timeout=60)
+    assert "goes on at 30 {'steps_completed': 30" in cluster.primusctl("logs", str(begun))
 
 
 def test_goes_on(cluster, kept):

@@ -77,6 +77,7 @@ def test_hosts(tmp_path):
     ("entrypoint: x\nsearcher: {name: pbt, metric: m}", {}, "searcher.name: pbt is not here; a search of one's own"),
     ("entrypoint: x\nsearcher: {name: adaptive_asha, metric: m, max_trials: 3}", {}, "searcher.max_time: missing"),
     ("entrypoint: x\nsearcher: {name: random, metric: m, source_trial_id: 3}", {}, "name the checkpoint"),
+    ("entrypoint: x\nsearcher: {name: random, metric: m, source_checkpoint_uuid: 8f5f}", {}, "'8f5f' is no checkpoint of here"),
     ("entrypoint: x\nsearcher: {name: adaptive_asha, metric: m, max_length: {miles: 3}}", {}, "is no length"),
 ])
 def test_refused(tmp_path, text, options, says):

@@ -506,10 +506,10 @@ def _fetched(bucket, part):
     for name, is_ in part["files"].items():
         if not _is_below(name):
             raise Broken(f"{name} is no name of a file in it")
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
         try:
+            (top / name).parent.mkdir(parents=True, exist_ok=True)
             digest = bucket.get_file(f"step-{part['step']:012}/rank-{part['rank']}/{name}", top / name)
-        except FileNotFoundError as e:
+        except (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError) as e:  # also of names that are no files'
             raise Broken(str(e)) from None
         if digest != is_["sha256"]:
             raise Broken(f"{bucket.url}: {name} is not what was written")

@@ -60,9 +60,11 @@ static void test_saved(void **state) {
 }
 
 static void test_refused(void **state) {
-        static const char *const paths[] = { "s",    "",     "/",   "/s/",       "/s/../t",    "/s/..",
-                                             "/s/.", "/./s", "//s", "/s\\u001b", "/s\\u0000t", "/s\\n",
-                                             "s3:",  "s3:/", "s3://", "s3:///s", "s3://b/../s", "s4://b/s" };
+        static const char *const paths[] = {
+                "s",    "",     "/",     "/s/",       "/s/../t",     "/s/..",
+                "/s/.", "/./s", "//s",   "/s\\u001b", "/s\\u0000t",  "/s\\n",
+                "s3:",  "s3:/", "s3://", "s3:///s",   "s3://b/../s", "s4://b/s"
+        };
         char text[CHECKPOINT_TALK_MAX];
         struct checkpoint_talk t;
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An experiment's configuration (Determined 0.38) as a job's. What is not here is refused by name, and what changes nothing is said."""
 import json
+import re
 import shlex
 
 
@@ -59,6 +60,8 @@ def search_of(searcher, hparams, seed):
     if searcher.pop("source_trial_id", None) is not None:
         raise NotHere("searcher.source_trial_id: name the checkpoint, source_checkpoint_uuid: trial-418-checkpoint-7")
     if warm:
+        if not re.fullmatch(r"trial-\d+-checkpoint-\d+", str(warm)):
+            raise NotHere(f"searcher.source_checkpoint_uuid: {warm!r} is no checkpoint of here: these are called trial-418-checkpoint-7")
         told["warmStart"] = warm
     if most:
         told["maxTime"] = int(most)
