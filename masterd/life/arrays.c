@@ -15,6 +15,7 @@
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
+#include "masterd/life/depend.h"
 #include "masterd/life/history.h"
 #include "masterd/life/holdings.h"
 #include "masterd/life/life-parts.h"
@@ -548,8 +549,8 @@ int arrays_continue(struct manager *m, struct job *j, uint32_t max_trials, uint3
                      uid);
         if (ended)
                 wait_again(m, j);
-        else
-                fill(m, j);
+        else if (!depend_holds_back(j))
+                (void)arrays_take(m, j);
         return 0;
 }
 

@@ -251,12 +251,17 @@ def test_continue(cluster, shared_dir):
     same_to_a_new_master(cluster, job)
     killed = cluster.submit(search_job({**ASHA, "maxConcurrent": 1}, env={"STEP_SECONDS": "0.1"}))
     cluster.wait_for(lambda: len(shown(cluster, killed)["list"]) == 2, 30, "its second trial")
+    cluster.primusctl("suspend", "--stop", str(killed))
     cluster.primusctl("kill", str(killed))
     cluster.wait_state(killed, "KILLED")
     assert cluster.primusctl("search", "continue", str(killed)) == f"Search {killed} goes on\n"
     cluster.wait_state(killed, "SUCCEEDED", timeout=90)
     rows = consistent(shown(cluster, killed))
     assert len(rows) == 9 and sum(r["state"] == "failed" for r in rows) <= 2
+    later = cluster.submit({**search_job(ASHA), "begin": "2030-01-01T00:00:00Z"})
+    cluster.primusctl("search", "continue", "--trials", "12", str(later))
+    assert shown(cluster, later)["trials"] == 12 and shown(cluster, later)["list"] == [] and cluster.status(later)["state"] == "QUEUED"
+    cluster.primusctl("kill", str(later))
     grid = cluster.submit(search_job({"method": "list", "points": [{"quality": 1, "net": {}}], "metric": "loss"}))
     refused_to_continue(cluster, "a trial for each of its 1 points", "--trials", "2", str(grid))
     refused_to_continue(cluster, "is ml's: only ml and administrators", "--trials", "20", str(job), user="eve")
