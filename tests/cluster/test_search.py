@@ -241,7 +241,7 @@ def test_continue(cluster, shared_dir):
     assert [r for r in rows if r["trial"] < 6] == [r for r in before["list"]]
     assert "9 of 9 trials succeeded" in cluster.primusctl_json("status", str(job))["reason"]
     events = [e["text"] for e in sorted(cluster.events(job, "continued"), key=lambda e: e["time"])]
-    assert events == ["more: 6 trials altogether, 3 are there (uid 1000)", "begun again: 9 trials altogether, 6 are there (uid 1000)"], events
+    assert re.fullmatch(r"more: 6 trials altogether, \d are there \(uid 1000\)", events[0]) and events[1:] == ["begun again: 9 trials altogether, 6 are there (uid 1000)"], events
     # All that happened before is there, too.
     assert len(happened) > 3 and [e for e in cluster.events(job) if e in happened] == happened
     # The parameters are those of a search that was to have nine from the beginning.
