@@ -11,7 +11,7 @@ import sys
 
 # Debian's name -> the spec's.
 PACKAGES = {"primus-master": "master", "primus-agent": "agent", "primus-tools": "tools", "primus-web": "web", "cockpit-primus": "-n cockpit-%{name}", "libprimus1": "libs", "libprimus-dev": "devel",
-            "python3-primus": "-n python3-%{name}"}
+            "python3-primus": "-n python3-%{name}", "python3-primus-determined": "-n python3-%{name}-determined"}
 MACROS = {"_unitdir": "usr/lib/systemd/system", "_userunitdir": "usr/lib/systemd/user", "_prefix": "usr", "_sysconfdir": "etc", "_sysusersdir": "usr/lib/sysusers.d",
           "_tmpfilesdir": "usr/lib/tmpfiles.d", "_datadir": "usr/share", "_mandir": "usr/share/man", "_bindir": "usr/bin",
           "_docdir": "usr/share/doc", "_includedir": "usr/include", "_libdir": "usr/lib/*", "python3_sitelib": "usr/lib/python3/dist-packages"}
@@ -39,7 +39,7 @@ def fedora(spec, name):
     for line in section[1].splitlines() if section else []:
         words = line.split()
         # Directories that are shared, and the licence, which Debian has in one file of its own.
-        if not words or words[0].startswith("#") or words[0] == "%license" or words[:2] in (
+        if not words or words[0].startswith("#") or words[0] in ("%license", "%exclude") or words[:2] in (
                 ["%dir", "%{_sysconfdir}/primus"], ["%dir", "%{_prefix}/lib/primus"], ["%dir", "%{_prefix}/lib/systemd/journald.conf.d"]):
             continue
         result.add(normal(re.sub(r"%\{(\w+)\}", lambda m: MACROS.get(m[1], m[0]), words[-1])))

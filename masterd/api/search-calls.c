@@ -22,7 +22,7 @@
 
 static int append_rungs(sd_bus_message *reply, const struct trials *t) {
         struct search_bracket b[SEARCH_BRACKETS_MAX];
-        size_t n = search_brackets(&t->settings, b);
+        size_t n = search_plans(t->search, b);
 
         TRY(reply_open_array(reply, "rungs", "a(uutuu)"));
         for (uint32_t i = 0; i < n; i++) {

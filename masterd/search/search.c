@@ -532,6 +532,12 @@ bool search_best(const struct search *s, uint32_t *ret_trial) {
         return s->best != UINT32_MAX;
 }
 
+size_t search_plans(const struct search *s, struct search_bracket ret[static SEARCH_BRACKETS_MAX]) {
+        for (size_t i = 0; i < s->n_brackets; i++)
+                ret[i] = s->brackets[i].plan;
+        return s->n_brackets;
+}
+
 uint32_t search_rung_count(const struct search *s, uint32_t bracket, uint32_t rung) {
         return bracket < s->n_brackets && rung < SEARCH_RUNGS_MAX
                        ? rank_count(s->brackets[bracket].rungs[rung])

@@ -192,5 +192,7 @@ uint32_t search_n_trials(const struct search *s);
 uint32_t search_n_invalid(const struct search *s);
 /* The trial with the best result so far. False: none has one. */
 bool search_best(const struct search *s, uint32_t *ret_trial);
+/* Its brackets as they are by now. Returns how many. */
+size_t search_plans(const struct search *s, struct search_bracket ret[static SEARCH_BRACKETS_MAX]);
 /* How many came to a rung of a bracket. */
 uint32_t search_rung_count(const struct search *s, uint32_t bracket, uint32_t rung);

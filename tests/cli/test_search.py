@@ -78,3 +78,11 @@ def test_preview(ctl, tmp_path):
 def test_wrong_lines(ctl, words):
     r = ctl(*words)
     assert r.returncode == 2 and r.stderr
+
+
+@pytest.mark.parametrize("words, says", [(("fork", "1"), "a search is a job: primusctl rerun --set KEY=VALUE JOB"), (("why", "1"), "primusctl why JOB[TRIAL]"),
+                                         (("continue",), "usage: primusctl search continue"), (("replay", "1", "--trials", "3"), "--trials goes with preview and continue"),
+                                         (("show", "--env", "A=1", "1"), "--env and --secret go with continue")])
+def test_what_is_elsewhere(ctl, words, says):
+    r = ctl("search", *words)
+    assert r.returncode == 2 and says in r.stderr, r.stderr

@@ -17,12 +17,13 @@ import subprocess
 
 import tree
 
-PACKAGES = tree.PACKAGES + ["rpm", "dnf", "pkgconf"]
+PACKAGES = tree.PACKAGES + ["rpm", "dnf", "pkgconf", "python3-yaml"]
 
 # Fedora's name -> Debian's.
 NAMES = {
     "systemd": "systemd", "dbus": "dbus", "polkit": "polkitd", "gnutls": "libgnutls30", "libarchive": "libarchive13",
     "libsmartcols": "libsmartcols1", "libcurl": "libcurl3-gnutls", "librdkafka": "librdkafka1", "python3": "python3",
+    "python3-pyyaml": "python3-yaml",
 }
 
 STANDS_FOR_FEDORA = """

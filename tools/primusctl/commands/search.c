@@ -366,9 +366,21 @@ static int search_run(struct cli *c, void *options, char **args, size_t n) {
                   continue_search },
                 { "replay", "[JOB]", 0, 1, replay_search },
         };
+        static const char *const elsewhere[][2] = {
+                { "submit", "primusctl submit FILE" },
+                { "fork", "primusctl rerun --set KEY=VALUE JOB" },
+                { "why", "primusctl why JOB[TRIAL]" },
+                { "kill", "primusctl kill JOB, or JOB[TRIAL]" },
+                { "archive", "primusctl list -a, which alone lists what has ended" },
+        };
         const struct search_options *o = options;
         const struct cli_verb *verb;
-        int r = cli_verb_find(c, "search", verbs, ELEMENTSOF(verbs), args, n, &verb);
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(elsewhere); i++)
+                if (strcmp(args[0], elsewhere[i][0]) == 0)
+                        return cli_usage(c, "a search is a job: %s", elsewhere[i][1]);
+        r = cli_verb_find(c, "search", verbs, ELEMENTSOF(verbs), args, n, &verb);
 
         if (r)
                 return r;

@@ -316,6 +316,35 @@ static void test_grown(void **state) {
         assert_true(search_over(s));
 }
 
+/* Brackets stay what they are, also where a search of that size would have more of them. */
+static void test_grown_brackets(void **state) {
+        struct search_settings few = { .method = SEARCH_ADAPTIVE,
+                                       .mode = SEARCH_CONSERVATIVE,
+                                       .max_trials = 3,
+                                       .divisor = 3,
+                                       .max_rungs = 4,
+                                       .max_time = 81 },
+                               alike = few;
+        struct search_bracket before[SEARCH_BRACKETS_MAX], after[SEARCH_BRACKETS_MAX],
+                wanted[SEARCH_BRACKETS_MAX];
+        _cleanup_(search_free_p) struct search *s = begin(&few), *more = NULL;
+        size_t n = search_plans(s, before);
+
+        assert_int_equal(search_grow(s, 60), 0);
+        assert_int_equal(search_plans(s, after), n);
+        assert_int_equal(n, 2);
+        assert_true(after[0].trials == before[0].trials + 57 && after[1].trials == before[1].trials);
+        assert_true(after[0].n_rungs == before[0].n_rungs && after[1].n_rungs == before[1].n_rungs);
+        alike.max_trials = 60;
+        more = begin(&alike);
+        assert_int_equal(search_grow(more, 90), 0);
+        alike.max_trials = 90;
+        n = search_brackets(&alike, wanted);
+        assert_int_equal(search_plans(more, after), n);
+        for (size_t i = 0; i < n; i++)
+                assert_true(after[i].trials == wanted[i].trials && after[i].n_rungs == wanted[i].n_rungs);
+}
+
 /* Whatever happens in whatever order: bounds hold, every trial ends in one state, and the same events decide
  * the same. */
 enum {
@@ -622,6 +651,7 @@ int main(void) {
                 cmocka_unit_test(test_names),          cmocka_unit_test(test_promotion),
                 cmocka_unit_test(test_parked_end),     cmocka_unit_test(test_parked_exits),
                 cmocka_unit_test(test_promotion_runs), cmocka_unit_test(test_grown),
+                cmocka_unit_test(test_grown_brackets),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
