@@ -115,6 +115,7 @@ struct feed {
         struct {
                 uint64_t reads, since;
         } still;                                         /* since when it has been no more than that */
+        bool in_turn;                                    /* its processes wait for each other */
         uint64_t gone_consumer_usec, gone_producer_usec; /* of clients that are gone */
 
         /* report.c */
@@ -151,6 +152,8 @@ void clients_drain(struct feed *f);
 int client_send(struct client *c, uint32_t type, const void *body, size_t size, int fd);
 /* Since when nothing has been read. */
 uint64_t clients_still_since(struct feed *f, uint64_t now);
+/* Whether one that waits is told the end now; else *next is no later than when to look again. */
+bool clients_end_due(struct feed *f, const struct end_wait *w, uint64_t now, uint64_t *next);
 /* Whether everything sent is with the client. */
 static inline bool client_flushed(const struct client *c) {
         return !c->queue;

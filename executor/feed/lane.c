@@ -388,7 +388,7 @@ static struct end_wait ring_end_wait(struct feed *f, uint64_t now) {
                 const struct lane *l = c->lane;
 
                 w.leaving |= l && c->gone;
-                w.reading |= l && !l->closed &&
+                w.reading |= l && !l->closed && !f->in_turn &&
                              (producer_task(l->producer) || ring_producer_unreleased(l->ring) > 0);
         }
         w.still_since = clients_still_since(f, now);
@@ -413,15 +413,10 @@ static uint64_t ring_step(struct feed *f, uint64_t now) {
                         producer_wake(l->producer);
                 /* Not before it waits: until then it can take what another one leaves behind. */
                 if (idle && !l->closed && l->broken == 0 && f->tasks.last && !tasks_may_take(&f->tasks, l) &&
-                    ring_producer_unreleased(l->ring) == 0) {
-                        uint64_t due = end_due(&w, now);
-
-                        if (now >= due) {
-                                l->busy_usec = lane_busy(l, now);
-                                l->closed = true;
-                                ring_producer_close(l->ring);
-                        } else
-                                next = MIN(next, due);
+                    ring_producer_unreleased(l->ring) == 0 && clients_end_due(f, &w, now, &next)) {
+                        l->busy_usec = lane_busy(l, now);
+                        l->closed = true;
+                        ring_producer_close(l->ring);
                 }
                 /* A full ring says when it is not; else what was released is looked for now and then. */
                 if (ring_producer_unreleased(l->ring) > 0) {

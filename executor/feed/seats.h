@@ -34,7 +34,8 @@ void seat_take_back(struct seat *s);
 
 /* When those that wait are told that no more comes: not while another one has what it has not read, since
  * that would be theirs if it died. But they may wait for each other (a DataLoader takes from its workers in
- * turn), so also when nothing has been read for so long. masterd does so between executors. */
+ * turn), so also when nothing has been read for so long; that is found out once. masterd does so between
+ * executors. */
 #define END_STILL_USEC (2 * USEC_PER_SEC)
 struct end_wait {
         bool leaving;         /* one is gone, and what it had is not given back yet */
