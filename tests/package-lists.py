@@ -40,7 +40,7 @@ def fedora(spec, name):
         words = line.split()
         # Directories that are shared, and the licence, which Debian has in one file of its own.
         if not words or words[0].startswith("#") or words[0] in ("%license", "%exclude") or words[:2] in (
-                ["%dir", "%{_sysconfdir}/primus"], ["%dir", "%{_prefix}/lib/primus"], ["%dir", "%{_prefix}/lib/systemd/journald.conf.d"]):
+                ["%dir", "%{_sysconfdir}/primus"], ["%dir", "%{_prefix}/lib/primus"], ["%dir", "%{_datadir}/primus"], ["%dir", "%{_prefix}/lib/systemd/journald.conf.d"]):
             continue
         result.add(normal(re.sub(r"%\{(\w+)\}", lambda m: MACROS.get(m[1], m[0]), words[-1])))
     return result

@@ -68,6 +68,7 @@ def digest(key, text):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is more than one write
 
     def log_message(self, *args):
         pass

@@ -17,7 +17,7 @@ import subprocess
 
 import tree
 
-PACKAGES = tree.PACKAGES + ["rpm", "dnf", "pkgconf", "python3-yaml"]
+PACKAGES = tree.PACKAGES + ["rpm", "dnf", "pkgconf"]
 
 # Fedora's name -> Debian's.
 NAMES = {
