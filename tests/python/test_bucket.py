@@ -13,6 +13,7 @@ sys.path.insert(0, str(HERE.parents[2] / "lib/primus/python"))
 pytest.importorskip("boto3")
 
 from primus import _bucket, checkpoints  # noqa: E402
+from saving import Feed, crash_at, save  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -33,26 +34,8 @@ def place(server, monkeypatch, request, tmp_path):
     return f"s3://bucket/of {request.node.name}".replace(" ", "-").replace("[", "-").replace("]", "")
 
 
-class Feed:
-    def __init__(self, at=0):
-        self.at, self.committed = at, None
-
-    def checkpoint(self):
-        return b"at %d" % self.at
-
-    def commit(self, data):
-        self.committed = data
-
-
-def save(kept, step, feed=None, text=None, **metrics):
-    with kept.save(step, feed=feed, **metrics) as path:
-        (path / "sub").mkdir()
-        (path / "sub" / "a model").write_text(text or f"step {step}")
-        (path / "empty").write_bytes(b"")
-
-
 def model(checkpoint):
-    return (checkpoint.path / "sub" / "a model").read_text()
+    return (checkpoint.path / "sub" / "model").read_text()
 
 
 def test_saved_and_found(place):
@@ -60,10 +43,11 @@ def test_saved_and_found(place):
     assert kept.latest() is None and kept.all() == []
     with kept.save(10, feed=feed, metadata={"epoch": 1}, loss=0.5) as path:
         (path / "model").write_text("m")
+        (path / "a name+ü").write_text("n")
         assert kept.latest() is None and feed.committed is None
     found = checkpoints.Store(place).latest()
     assert (found.step, found.metrics, found.metadata, found.data, found.world) == (10, {"loss": 0.5}, {"epoch": 1}, b"at 7", 1) and feed.committed == b"at 7"
-    assert (found.path / "model").read_text() == "m" and [c.path for c in kept.all()] == [None]
+    assert (found.path / "model").read_text() == "m" and (found.path / "a name+ü").read_text() == "n" and [c.path for c in kept.all()] == [None]
 
 
 def test_which_are_kept(place):
@@ -105,9 +89,9 @@ def test_broken(place, capfd):
     kept, bucket = checkpoints.Store(place, keep=4), _bucket.Bucket(place)
     for step in range(1, 5):
         save(kept, step)
-    bucket.remove(["step-000000000004/rank-0/sub/a model"])
-    bucket.put("step-000000000003/rank-0/sub/a model", "STEP 3")
-    bucket.put("step-000000000002/manifest-0.json", bucket.get("step-000000000002/manifest-0.json", 1 << 20).replace("sub/a model", "../../model"))
+    bucket.remove(["step-000000000004/rank-0/sub/model"])
+    bucket.put("step-000000000003/rank-0/sub/model", "STEP 3")
+    bucket.put("step-000000000002/manifest-0.json", bucket.get("step-000000000002/manifest-0.json", 1 << 20).replace("sub/model", "../../model"))
     assert kept.latest().step == 1
     said = capfd.readouterr().err
     assert "000004 is passed over" in said and "is not what was written" in said and "000002 is passed over" in said
@@ -117,38 +101,13 @@ def test_broken(place, capfd):
 CALLS = ("put_file", "put", "remove")
 
 
-def crash_at(n, work):
-    """work() in a child that is gone ahead of its n-th request that changes something. True: it came to its end."""
-    pid = os.fork()
-    if pid == 0:
-        left = n
-        def counted(call):
-            def f(*args, **more):
-                nonlocal left
-                left -= 1
-                if left <= 0:
-                    os._exit(9)
-                return call(*args, **more)
-            return f
-        for name in CALLS:
-            setattr(_bucket.Bucket, name, counted(getattr(_bucket.Bucket, name)))
-        try:
-            work()
-        except BaseException:
-            os._exit(2)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert status in (0, 9), status
-    return status == 0
-
-
 def test_killed_at_every_request(place):
     n, over = 0, False
     while not over:
         n += 1
         top = f"{place}/{n}"
         save(checkpoints.Store(top, keep=1), 1, text="before")
-        over = crash_at(n, lambda: save(checkpoints.Store(top, keep=1), 2, text="after"))
+        over = crash_at(n, lambda: save(checkpoints.Store(top, keep=1), 2, text="after"), _bucket.Bucket, CALLS)
         found = checkpoints.Store(top, keep=1).latest()
         assert (found.step, model(found)) in ((1, "before"), (2, "after"))
         again = checkpoints.Store(top, keep=1)
@@ -180,7 +139,7 @@ def test_collected(place, capfd):
         for step in (1, 2, 3):
             save(kept, step)
         rows = [{"id": c.step, "path": f"{place}/{n}/step-{c.step:012}", "step": c.step, "time": c.time, "host": "n1"} for c in reversed(kept.all()) if c.step < 3]
-        over = crash_at(n, lambda: checkpoints.collect(Master(rows), "n2"))
+        over = crash_at(n, lambda: checkpoints.collect(Master(rows), "n2"), _bucket.Bucket, CALLS)
         assert model(kept.latest()) == "step 3"
         master = Master(rows)
         assert checkpoints.collect(master, "n2") == 0 and master.rows == []

@@ -12,26 +12,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib/primus/python"))
 
 from primus import checkpoints  # noqa: E402
-
-
-class Feed:
-    """Where a feed stands, and what of it counts."""
-
-    def __init__(self, at=0):
-        self.at, self.committed = at, None
-
-    def checkpoint(self):
-        return b"at %d" % self.at
-
-    def commit(self, data):
-        self.committed = data
-
-
-def save(kept, step, feed=None, text=None, **metrics):
-    with kept.save(step, feed=feed, **metrics) as path:
-        (path / "sub").mkdir()
-        (path / "sub" / "model").write_text(text or f"step {step}")
-        (path / "empty").write_bytes(b"")
+from saving import Feed, crash_at, save  # noqa: E402
 
 
 def test_saved_and_found(tmp_path):
@@ -90,31 +71,6 @@ def test_wrong(tmp_path, arguments, says):
 CALLS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir", "open")
 
 
-def crash_at(n, work):
-    """work() in a child that is gone, as by SIGKILL, ahead of its n-th call of those. True: it came to its end."""
-    pid = os.fork()
-    if pid == 0:
-        left = n
-        def counted(call):
-            def f(*args, **more):
-                nonlocal left
-                left -= 1
-                if left <= 0:
-                    os._exit(9)
-                return call(*args, **more)
-            return f
-        for name in CALLS:
-            setattr(os, name, counted(getattr(os, name)))
-        try:
-            work()
-        except BaseException:
-            os._exit(2)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert status in (0, 9), status
-    return status == 0
-
-
 def test_killed_at_every_call(tmp_path):
     """One is there always, the one before or the new one, every byte of it; and data counts only of one that is there."""
     n = 0
@@ -130,7 +86,7 @@ def test_killed_at_every_call(tmp_path):
         def work():
             again = checkpoints.Store(top, keep=1)
             save(again, 2, feed=Logged(2), text="after" * 1000)
-        over = crash_at(n, work)
+        over = crash_at(n, work, os, CALLS)
         found = checkpoints.Store(top, keep=1).latest(verify=True)
         assert (found.step, (found.path / "sub" / "model").read_text()) in ((1, "before"), (2, "after" * 1000))
         assert not log.exists() or found.step == 2
@@ -267,7 +223,7 @@ def test_collector_killed_at_every_call(tmp_path):
         n += 1
         top = tmp_path / str(n)
         master = laid_out(top)
-        over = crash_at(n, lambda: checkpoints.collect(master, "n1"))
+        over = crash_at(n, lambda: checkpoints.collect(master, "n1"), os, CALLS)
         assert set(there(top)) >= {5, 3} and {r["id"] for r in master.rows()} <= {1, 2, 4}
         assert set(there(top)) & {1, 2, 4} <= {r["id"] for r in master.rows()}, "what masterd has forgotten is gone"
         assert checkpoints.collect(master, "n1") == 0

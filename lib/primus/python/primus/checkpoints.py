@@ -231,7 +231,7 @@ class Store:
     def latest(self, verify=False):
         """The latest Checkpoint that is whole, or None. One of which files are missing or shorter is passed over, with a warning on
         standard error; verify=True: also one whose files are not what was written (all is read for that)."""
-        found = next(iter(self._whole(verify)), None)
+        found = self._first(self._whole(verify))
         if found:
             self._tell(self._path(found.step))
         return found
@@ -240,11 +240,15 @@ class Store:
         """The best one by the store's metric, of those that are there and whole; or None."""
         if self.metric is None:
             raise ValueError("the best of what? Store() was given no metric=")
-        return min(self._judged(verify), key=self._worth, default=None)
+        return self._first(sorted(self._judged(verify), key=self._worth))
 
     def all(self, verify=False):
         """All that are whole, the latest first."""
         return list(self._whole(verify))
+
+    @staticmethod
+    def _first(found):
+        return next(iter(found), None)
 
     def _whole(self, verify):
         for _, path in self._steps():
@@ -437,7 +441,7 @@ class _BucketStore(Store):
         return _fetched(self._bucket, part)
 
     def _first(self, found):
-        """The first of those that are, fetched; None."""
+        """The same, fetched, which shows whether it is what was written."""
         for c in found:
             try:
                 if c.world <= self.rank:
@@ -446,17 +450,6 @@ class _BucketStore(Store):
             except Broken as e:
                 _pass_over(self._path(c.step), e)
         return None
-
-    def latest(self, verify=False):
-        found = self._first(self._whole(False))
-        if found:
-            self._tell(self._path(found.step))
-        return found
-
-    def best(self, verify=False):
-        if self.metric is None:
-            raise ValueError("the best of what? Store() was given no metric=")
-        return self._first(sorted(self._judged(), key=self._worth))
 
     # ---- saving ----
 
