@@ -107,14 +107,16 @@ uint64_t clients_still_since(struct feed *f, uint64_t now) {
         return f->still.since;
 }
 
-bool clients_end_due(struct feed *f, const struct end_wait *w, uint64_t now, uint64_t *next) {
-        uint64_t due = end_due(w, now);
+bool clients_end_due(struct feed *f, struct end_wait w, uint64_t now, uint64_t *next) {
+        uint64_t due;
 
+        w.reading &= !f->in_turn;
+        due = end_due(&w, now);
         if (now < due) {
                 *next = MIN(*next, due);
                 return false;
         }
-        f->in_turn |= w->reading;
+        f->in_turn |= w.reading;
         return true;
 }
 

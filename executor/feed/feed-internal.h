@@ -153,7 +153,7 @@ int client_send(struct client *c, uint32_t type, const void *body, size_t size, 
 /* Since when nothing has been read. */
 uint64_t clients_still_since(struct feed *f, uint64_t now);
 /* Whether one that waits is told the end now; else *next is no later than when to look again. */
-bool clients_end_due(struct feed *f, const struct end_wait *w, uint64_t now, uint64_t *next);
+bool clients_end_due(struct feed *f, struct end_wait w, uint64_t now, uint64_t *next);
 /* Whether everything sent is with the client. */
 static inline bool client_flushed(const struct client *c) {
         return !c->queue;

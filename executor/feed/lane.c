@@ -388,7 +388,7 @@ static struct end_wait ring_end_wait(struct feed *f, uint64_t now) {
                 const struct lane *l = c->lane;
 
                 w.leaving |= l && c->gone;
-                w.reading |= l && !l->closed && !f->in_turn &&
+                w.reading |= l && !l->closed &&
                              (producer_task(l->producer) || ring_producer_unreleased(l->ring) > 0);
         }
         w.still_since = clients_still_since(f, now);
@@ -413,7 +413,7 @@ static uint64_t ring_step(struct feed *f, uint64_t now) {
                         producer_wake(l->producer);
                 /* Not before it waits: until then it can take what another one leaves behind. */
                 if (idle && !l->closed && l->broken == 0 && f->tasks.last && !tasks_may_take(&f->tasks, l) &&
-                    ring_producer_unreleased(l->ring) == 0 && clients_end_due(f, &w, now, &next)) {
+                    ring_producer_unreleased(l->ring) == 0 && clients_end_due(f, w, now, &next)) {
                         l->busy_usec = lane_busy(l, now);
                         l->closed = true;
                         ring_producer_close(l->ring);

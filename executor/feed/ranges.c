@@ -217,8 +217,7 @@ static struct hunger ranges_hunger(struct feed *f) {
 
 static uint64_t ranges_step(struct feed *f, uint64_t now) {
         struct ranges *d = f->ranges;
-        struct end_wait w = { .reading = d->given && !f->in_turn,
-                              .still_since = clients_still_since(f, now) };
+        struct end_wait w = { .reading = d->given != NULL, .still_since = clients_still_since(f, now) };
         struct client *c;
         uint64_t next = USEC_INFINITY;
 
@@ -232,7 +231,7 @@ static uint64_t ranges_step(struct feed *f, uint64_t now) {
                 if (!c->greeted || c->gone)
                         continue;
                 /* Not before it waits: until then it can take what another one leaves behind. */
-                if (seat_is_hungry(&c->seat) && is_all_given(f) && clients_end_due(f, &w, now, &next)) {
+                if (seat_is_hungry(&c->seat) && is_all_given(f) && clients_end_due(f, w, now, &next)) {
                         c->seat.out = true;
                         c->hungry_since = 0;
                         (void)client_send(c, CLIENT_LAST, NULL, 0, -EBADF);

@@ -220,15 +220,16 @@ static int refuse_again(const struct job *j, sd_bus_error *error) {
         return 0;
 }
 
-/* It comes back under its number: what that takes, and what it needs, is there. */
-static int admit_again(struct manager *m, const struct job *j, const struct submission *s,
+/* It comes back under its number, and takes so many bytes more than before: what that takes, and what it
+ * needs, is there. */
+static int admit_again(struct manager *m, const struct job *j, const struct submission *s, size_t more,
                        sd_bus_error *error) {
         int r = holdings_admit_job(m, j->owner, error);
 
         if (r >= 0)
                 r = holdings_admit(m, j->owner,
                                    footprint_of_job(j) + heap_of_strings(s->given.env) +
-                                           footprint_of_secrets(s->given.secrets, s->given.n_secrets),
+                                           footprint_of_secrets(s->given.secrets, s->given.n_secrets) + more,
                                    error);
         if (r >= 0 && j->given.bundle[0] && !bundles_have(m, j->owner, j->given.bundle))
                 r = sd_bus_error_setf(error, ERROR_REFUSED, "The files of job %u are gone; submit it again",
@@ -254,7 +255,7 @@ static int again(struct manager *m, sd_bus_message *call, struct job *j, const s
                         j->number);
         TRY(refuse_again(j, error));
         TRY(refuse_lost(j, o->submission, error));
-        TRY(admit_again(m, j, o->submission, error));
+        TRY(admit_again(m, j, o->submission, 0, error));
         take_private(j, o->submission);
         TRY(arrays_again(m, j, uid));
         return api_submitted(m, call, j);
@@ -320,18 +321,21 @@ static int refuse_continue(const struct job *j, const struct rerun_options *o, s
 static int go_on(struct manager *m, sd_bus_message *call, struct job *j, const struct rerun_options *o,
                  uint32_t uid, sd_bus_error *error) {
         struct submission *s = o->submission;
+        size_t more;
 
         TRY(refuse_continue(j, o, error));
-        TRY(holdings_admit(m, j->owner, trials_growth(j->array->trials, o->trials), error));
+        more = trials_growth(j->array->trials, o->trials);
         if (job_state_ended(j->state)) {
                 TRY(refuse_lost(j, s, error));
-                TRY(admit_again(m, j, s, error));
+                TRY(admit_again(m, j, s, more, error));
                 take_private(j, s);
         } else if (s->given.env || s->given.n_secrets > 0)
                 return sd_bus_error_setf(error, ERROR_REFUSED,
                                          "Search %u has not ended: it has the variables and secrets that it "
                                          "was given",
                                          j->number);
+        else
+                TRY(holdings_admit(m, j->owner, more, error));
         TRY(arrays_continue(m, j, o->trials, uid));
         return api_submitted(m, call, j);
 }

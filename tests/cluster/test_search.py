@@ -220,7 +220,7 @@ def refused_to_continue(cluster, said, *arguments, user="ml"):
     assert refused.returncode != 0 and said in refused.stderr, refused.stderr
 
 
-def test_continue(cluster, shared_dir):
+def test_continue(cluster):
     """More trials: while it runs, and when it has ended, over a restart of the master; what was decided counts. Then one that was killed."""
     job = cluster.submit(search_job({**ASHA, "maxTrials": 4}, env={"STEP_SECONDS": "0.1"}))
     assert cluster.primusctl("search", "continue", "--trials", "6", str(job)) == f"Search {job} goes on, to 6 trials\n"

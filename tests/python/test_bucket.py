@@ -4,7 +4,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import urllib.request
 
 import pytest
 

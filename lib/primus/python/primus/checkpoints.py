@@ -63,7 +63,7 @@ Checkpoint = collections.namedtuple("Checkpoint", "path step metrics metadata da
 Checkpoint.__doc__ = """A checkpoint that is whole, as one rank sees it.
 
 path      pathlib.Path: the directory of this rank's part; None where it was written by fewer ranks than there are now, and of a
-          bucket's that all() found
+          bucket's that all() found without verify
 step      int
 metrics   dict of float: as save() was given them
 metadata  what save() was given, of JSON
@@ -425,7 +425,7 @@ class _BucketStore(Store):
     # ---- looking ----
 
     def _manifest_of(self, path, rank):
-        return _manifest(f"{path[len(self.directory) + 1:]}/manifest-{rank}.json", lambda name: self._bucket.get(name, MANIFEST_MAX))
+        return _object_manifest(self._bucket, path[len(self.directory) + 1:], rank)
 
     def _checked(self, path, part, verify):
         below = f"{path[len(self.directory) + 1:]}/rank-{self.rank}/"
@@ -433,20 +433,15 @@ class _BucketStore(Store):
         for name, is_ in part["files"].items():
             if not _is_below(name) or there.get(below + name) != is_["size"]:
                 raise Broken(f"{self.directory}/{below}{name} is not there, or is of another size")
-        if verify:
-            self._fetch(part)
-
-    def _fetch(self, part):
-        """A rank's part here, compared with its manifest."""
-        return _fetched(self._bucket, part)
+        return _fetched(self._bucket, part) if verify else None
 
     def _first(self, found):
         """The same, fetched, which shows whether it is what was written."""
         for c in found:
             try:
-                if c.world <= self.rank:
+                if c.path or c.world <= self.rank:
                     return c
-                return c._replace(path=self._fetch(self._manifest_of(self._path(c.step), self.rank)))
+                return c._replace(path=_fetched(self._bucket, self._manifest_of(self._path(c.step), self.rank)))
             except Broken as e:
                 _pass_over(self._path(c.step), e)
         return None
@@ -492,7 +487,12 @@ class _BucketStore(Store):
                 self._bucket.remove_step(step)
 
 
+def _object_manifest(bucket, name, rank):
+    return _manifest(f"{name}/manifest-{rank}.json", lambda n: bucket.get(n, MANIFEST_MAX))
+
+
 def _fetched(bucket, part):
+    """A rank's part here, compared with its manifest."""
     top = _bucket.scratch() / f"step-{part['step']:012}-{part['rank']}"
     shutil.rmtree(top, ignore_errors=True)
     top.mkdir()
@@ -527,7 +527,7 @@ def source(path=None):
         return None
     if path.startswith("s3://"):
         bucket, name = _split(path)
-        m = _manifest(f"{name}/manifest-0.json", lambda n: bucket.get(n, MANIFEST_MAX))
+        m = _object_manifest(bucket, name, 0)
         top = _fetched(bucket, m)
     else:
         m = _manifest(pathlib.Path(path) / "manifest-0.json")
@@ -550,7 +550,7 @@ def _collect_object(row):
             return "it is no checkpoint of primus.checkpoints"
         if not bucket.sizes(f"{name}/manifest-0.json") and not bucket.sizes(_bucket.mark_of(row["step"])):
             return None
-        if not _is_that(row, _manifest(f"{name}/manifest-0.json", lambda n: bucket.get(n, MANIFEST_MAX))):
+        if not _is_that(row, _object_manifest(bucket, name, 0)):
             return "it is another one than masterd was told of"
         bucket.remove_step(row["step"])
     except (OSError, ValueError, ImportError, Broken) as e:
