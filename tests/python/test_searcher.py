@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib/primus
 
 optuna = pytest.importorskip("optuna")
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-from primus.optuna import OptunaSearcher, Parameter, parameters_of  # noqa: E402
+from primus.optuna import SAMPLERS, OptunaSearcher, Parameter, parameters_of  # noqa: E402
 from primus.search import Full, Refused, Searcher  # noqa: E402
 
 
@@ -160,6 +160,28 @@ def test_killed_at_each_question(heard, pruner):
     assert len(calm) == 16 and (pruner is None or any(steps < 4 for _, steps in calm))
     for n in range(2, questions + 1, 3):
         assert play((n, heard))[1] == calm, n
+
+
+@pytest.mark.parametrize("sampler", ["cma", "qmc", "tpe", "random"])
+def test_what_a_sampler_keeps(sampler):
+    """What a sampler keeps for itself beside the trials, CMA-ES its distribution and QMC its place in the sequence, is there again in
+    a searcher that begins anew."""
+
+    def play(kill_at):
+        master = Master(branin, max_trials=40, space=SPACE)
+        master.kill_at = kill_at
+        for _ in range(2):
+            try:
+                OptunaSearcher(SAMPLERS[sampler], connection=master).run()
+                break
+            except Killed:
+                master.kill_at = None
+        return master.asked, master.given
+
+    questions, calm = play(None)
+    assert len({json.dumps(params) for params in calm}) == 40
+    for n in range(2, questions + 1, 13):
+        assert play((n, True))[1] == calm, n
 
 
 def test_without_numbers():

@@ -10,7 +10,8 @@ or, as a program:
     from primus.optuna import OptunaSearcher
     OptunaSearcher(sampler=lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True)).run()
 
-There is no study to keep: when the searcher is started again, it is made anew, in memory, from what masterd has on disk. Optuna
+There is no study to keep: when the searcher is started again, it is made anew, in memory, from what masterd has on disk, and so is
+what samplers keep beside their trials. Optuna
 draws from the search's space: int and double as they are (with step), log as a float between its two ends on a logarithmic scale,
 categorical by the index of its value; what "when" leaves out is not drawn. A trial that was stopped counts as pruned, with its
 latest metric; one that ended well as complete, with its best; others as failed. Needs optuna (3 or later) where it runs."""
@@ -160,7 +161,9 @@ class OptunaSearcher(Searcher):
             if p.distribution:
                 drawn[p.name], distributions[p.name] = p.drawn(value), p.distribution
         self.study.add_trial(optuna.create_trial(state=TrialState.RUNNING, params=drawn, distributions=distributions))
-        # Optuna has no other way to a trial that was added; its dashboards and tests go this one.
+        # Optuna has no other way to a trial that was added; its dashboards and tests go this one. The sampler is asked again by that,
+        # and so keeps for itself what it kept then: CMA-ES its distribution, QMC its place in the sequence.
+        self.study.sampler = self._make_sampler(self._seed(trial.number))
         self._live[trial.number] = optuna.trial.Trial(self.study, self.study.get_trials(deepcopy=False)[-1]._trial_id)
 
     def on_result(self, trial):
