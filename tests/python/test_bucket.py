@@ -172,3 +172,63 @@ def test_refused(place, monkeypatch):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with pytest.raises(OSError, match="127.0.0.1:9"):
         checkpoints.Store(place)
+
+
+SHIM = """
+import json
+from determined import core
+d = core.DistributedContext.from_torch_distributed()
+with core.init(distributed=d) as context:
+    for n in (1, 2):
+        with context.checkpoint.store_path({"steps_completed": n, f"rank{d.rank}": n}, shard=True) as (path, uuid):
+            (path / "sub").mkdir()
+            (path / "sub" / f"part-{d.rank}").write_text(f"{n} of {d.rank}")
+            (path / "common").write_text("same")
+    try:
+        with context.checkpoint.store_path({"steps_completed": 3}, shard=True) as (path, _):
+            (path / "common").write_text(str(d.rank))
+    except RuntimeError as e:
+        print(e)
+    with context.checkpoint.restore_path(uuid) as path:
+        print({str(f.relative_to(path)): f.read_text() for f in sorted(path.rglob("*")) if f.is_file()})
+    with context.checkpoint.restore_path(uuid, core.DownloadMode.NoSharedDownload) as path:
+        assert (path / "common").read_text() == "same"
+    context.checkpoint.download(uuid, "copy", selector=lambda name: name.startswith("sub/"))
+    if d.rank == 0:
+        with context.checkpoint.store_path({"steps_completed": 3}) as (path, latest):
+            (path / "alone").write_text("x")
+        context.checkpoint.delete(latest)
+    print(uuid, json.dumps(context.checkpoint.get_metadata(uuid)))
+"""
+
+
+def test_of_the_determined_shim(place, tmp_path):
+    """Three ranks of one checkpoint: each writes its part, and who goes on finds all of them together."""
+    (tmp_path / "script.py").write_text(SHIM)
+    ranks = [subprocess.Popen([sys.executable, "-m", "primus.determined", tmp_path / "script.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, "PYTHONPATH": str(HERE.parents[2] / "lib/primus/python"), "PYTHONDONTWRITEBYTECODE": "1", "RANK": str(r), "LOCAL_RANK": str(r),
+                                   "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3", "PRIMUS_DETERMINED_CHECKPOINTS": place}) for r in range(3)]
+    said = [rank.communicate(timeout=60)[0].splitlines() for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0, 0]
+    files = {"common": "same", **{f"sub/part-{r}": f"2 of {r}" for r in range(3)}}
+    for lines in said:
+        assert lines == ["refusing to upload with file conflicts: ['common']", str(files),
+                         'trial-0-checkpoint-2 {"steps_completed": 2, "rank0": 2, "rank1": 2, "rank2": 2}']
+    assert sorted(p.name for p in (tmp_path / "copy").rglob("*")) == ["part-0", "part-1", "part-2", "sub"]
+    # At the end the latest is kept, and the file that all had is there once.
+    names = sorted(_bucket.Bucket(place).sizes())
+    assert [n for n in names if n.endswith("/common")] == ["trial-0/step-000000000002/rank-0/common"]
+    assert {n.split("/")[1] for n in names} == {"step-000000000002", "whole-000000000002"}
+
+
+def test_who_looks(place):
+    """Another process that looks leaves alone what is being saved."""
+    kept = checkpoints.Store(place)
+    save(kept, 1)
+    with kept.save(2) as path:
+        (path / "model").write_text("m")
+        looking = checkpoints.Store(place, looks=True)
+        assert model(looking.latest()) == "step 1"
+        with pytest.raises(ValueError, match="saves nothing"), looking.save(3):
+            pass
+    assert looking.latest().step == 2

@@ -42,6 +42,20 @@ def test_which_are_kept(tmp_path):
     assert [c.step for c in kept.all()] == [4, 3, 2]
 
 
+def test_who_looks(tmp_path):
+    """Another process that looks leaves alone what is being saved, and makes no directory."""
+    assert checkpoints.Store(tmp_path / "none", looks=True).latest() is None and not (tmp_path / "none").exists()
+    kept = checkpoints.Store(tmp_path)
+    save(kept, 1)
+    with kept.save(2) as path:
+        (path / "model").write_text("m")
+        looking = checkpoints.Store(tmp_path, looks=True)
+        assert looking.latest().step == 1
+        with pytest.raises(ValueError, match="saves nothing"), looking.save(3):
+            pass
+    assert (looking.latest().path / "model").read_text() == "m"
+
+
 def test_an_exception_leaves_nothing(tmp_path):
     kept, feed = checkpoints.Store(tmp_path), Feed()
     save(kept, 1)

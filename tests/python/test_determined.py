@@ -59,6 +59,18 @@ def test_searches(tmp_path):
     assert job["search"]["method"] == "asha" and job["search"]["maxRungs"] == 2 and told(job)["timeMetric"] == "t"
 
 
+def test_storage(tmp_path):
+    def stored(storage):
+        job, _, said = converted(SINGLE + f"checkpoint_storage: {storage}", tmp_path, checkpoints=None)
+        return told(job)["checkpoints"], job["env"].get("AWS_ENDPOINT_URL_S3"), said
+
+    assert stored("{type: shared_fs, host_path: /shared, storage_path: a}") == ("/shared/a", None, [])
+    assert stored("{type: s3, bucket: b, prefix: /c/d/, save_trial_best: 3}") == ("s3://b/c/d", None, [])
+    where, endpoint, said = stored("{type: s3, bucket: b, endpoint_url: 'http://x:9', access_key: AKID, secret_key: hidden}")
+    assert (where, endpoint) == ("s3://b/checkpoints", "http://x:9") and [s.split(":")[0] for s in said] == ["checkpoint_storage.access_key", "checkpoint_storage.secret_key"]
+    assert "hidden" not in str(said)
+
+
 def test_hosts(tmp_path):
     job, several, _ = converted(SINGLE + "resources: {slots_per_trial: 8}", tmp_path, slots_per_host=4, cpu=True, cpus=0.5)
     assert several and job["role"][0]["num"] == 2 and job["role"][0]["vcores"] == 2 and "gpuNum" not in job["role"][0] and told(job)["slots"] == 4
@@ -67,8 +79,9 @@ def test_hosts(tmp_path):
 @pytest.mark.parametrize("text, options, says", [
     ("[]", {}, "it is no experiment's configuration"),
     ("a: [", {}, "it is not YAML"),
-    (SINGLE + "checkpoint_storage: {type: s3, bucket: b}", {"checkpoints": None}, "checkpoint_storage: s3 is not here; --checkpoints DIR"),
-    (SINGLE, {"checkpoints": None}, "checkpoint_storage: missing; --checkpoints DIR"),
+    (SINGLE + "checkpoint_storage: {type: gcs, bucket: b}", {"checkpoints": None}, "checkpoint_storage: gcs is not here; --checkpoints names a directory"),
+    (SINGLE + "checkpoint_storage: {type: s3, prefix: p}", {"checkpoints": None}, "checkpoint_storage.bucket: missing"),
+    (SINGLE, {"checkpoints": None}, "checkpoint_storage: missing; --checkpoints names"),
     (SINGLE.replace("python3 train.py", "model_def:MyTrial"), {}, "is a class of Determined's Trial API"),
     ("searcher: {name: single}", {}, "entrypoint: missing"),
     (SINGLE + "resources: {slots_per_trial: 7}", {"slots_per_host": 4}, "7 slots are not whole hosts of 4"),

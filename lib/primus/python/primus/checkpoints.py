@@ -46,6 +46,7 @@ import os
 import pathlib
 import shutil
 import sys
+import tempfile
 import time
 
 from . import _bucket, _registry
@@ -152,12 +153,14 @@ class Store:
 
     keep       so many of the latest stay, at least 1; rank 0 removes the others
     keep_best  and so many of the best by metric= (a name of what save() is given; smaller=False: the highest is the best)
-    rank, world  otherwise RANK and WORLD_SIZE"""
+    rank, world  otherwise RANK and WORLD_SIZE
+    looks      True: who only looks, while another process may be saving here as this rank. Otherwise this is that rank, started
+               again, and what it had begun before is taken away"""
 
     def __new__(cls, directory, **_):
         return object.__new__(_BucketStore if cls is Store and str(directory).startswith("s3://") else cls)
 
-    def __init__(self, directory, *, keep=2, keep_best=0, metric=None, smaller=True, rank=None, world=None):
+    def __init__(self, directory, *, keep=2, keep_best=0, metric=None, smaller=True, rank=None, world=None, looks=False):
         if keep < 1 or keep_best < 0:
             raise ValueError("keep is at least 1, and keep_best not below 0")
         if keep_best and metric is None:
@@ -167,12 +170,15 @@ class Store:
         self.world = int(os.environ.get("WORLD_SIZE", 1)) if world is None else world
         if not 0 <= self.rank < self.world:
             raise ValueError(f"rank {self.rank} of {self.world}")
+        self._looks = looks
         self._waits = None  # (step, feed, data): saved, and the others have not yet
         self._told = None  # the path that masterd was told of last
         self._open(directory)
 
     def _open(self, directory):
         self.directory = pathlib.Path(directory)
+        if self._looks:
+            return
         self.directory.mkdir(parents=True, exist_ok=True)
         with self._alone():
             for part in self.directory.glob(".step-*"):  # what this rank has begun and not ended, before it was started again
@@ -267,6 +273,10 @@ class Store:
             return None
         return value if self.smaller else -value
 
+    def _gathered(self, c):
+        """A directory with all ranks' files of a Checkpoint that all() found: of a directory's, this rank's own."""
+        return c.path
+
     # ---- saving ----
 
     def _path(self, step):
@@ -291,6 +301,8 @@ class Store:
         """A context whose value is a directory (pathlib.Path) to write into; at its end the checkpoint is on disk, or this rank's
         part of it. An exception in it leaves nothing, and goes on. metrics: numbers, by which the best is found; metadata: anything of
         JSON. FileExistsError: there is one of this step or of a later one (see forget_after())."""
+        if self._looks:
+            raise ValueError("a Store that looks saves nothing")
         step = int(step)
         if not 0 <= step <= STEP_MAX:
             raise ValueError(f"step is {step}, and not 0 to {STEP_MAX}")
@@ -387,6 +399,8 @@ class Store:
     def _collect(self):
         """What neither keep nor keep_best keeps goes. Where it cannot be said how good one is, it stays only as one of the latest."""
         self._collect_gone()
+        if len(self._steps()) <= self.keep:
+            return
         whole = list(self._whole(False))
         kept = {c.step for c in whole[:self.keep]}
         judged = sorted((c for c in whole if self._worth(c) is not None), key=self._worth)
@@ -406,7 +420,7 @@ class _BucketStore(Store):
     def _open(self, directory):
         self._bucket = _bucket.Bucket(str(directory))
         self.directory = self._bucket.url
-        for step in self._begun():
+        for step in () if self._looks else self._begun():
             self._undo(step)  # what this rank has begun and not ended, before it was started again
 
     def _path(self, step):
@@ -445,6 +459,19 @@ class _BucketStore(Store):
             except Broken as e:
                 _pass_over(self._path(c.step), e)
         return None
+
+    def _gathered(self, c):
+        """Fetched, as a directory of its own for each caller."""
+        top = pathlib.Path(tempfile.mkdtemp(prefix=f"step-{c.step:012}-", dir=_bucket.scratch()))
+        for rank in range(c.world):
+            part = _fetched(self._bucket, self._manifest_of(self._path(c.step), rank))
+            for path in sorted(part.rglob("*")):
+                target = top / path.relative_to(part)
+                if path.is_dir():
+                    target.mkdir(exist_ok=True)
+                else:
+                    os.replace(path, target)
+        return top
 
     # ---- saving ----
 

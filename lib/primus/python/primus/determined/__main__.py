@@ -26,7 +26,7 @@ def parse(arguments):
                                 epilog="A name that does not end in .yaml is a script, which is run here with a module determined.")
     p.add_argument("experiment", help="the experiment's configuration, EXPERIMENT.yaml; or SCRIPT [ARGUMENT...]")
     p.add_argument("context", nargs="?", help="the directory that goes along (that of the configuration)")
-    p.add_argument("--checkpoints", metavar="DIR", help="where checkpoints are, a directory that all hosts see (checkpoint_storage of the configuration)")
+    p.add_argument("--checkpoints", metavar="DIR", help="where checkpoints are: a directory that all hosts see, or s3://BUCKET/PREFIX (checkpoint_storage of the configuration)")
     p.add_argument("--cpu", action="store_true", help="a slot is a CPU, and not a GPU")
     p.add_argument("--slots-per-host", metavar="N", type=int, help="at most so many slots of a trial on a host (all)")
     p.add_argument("--cpus", metavar="N", type=float, default=1, help="CPUs of a slot (%(default)s)")

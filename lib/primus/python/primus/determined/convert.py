@@ -108,8 +108,21 @@ def constants(hparams):
     return found
 
 
-def storage_of(config, checkpoints):
-    storage = take(config, "checkpoint_storage", dict, {})
+def bucket_of(storage, warn):
+    """(s3://BUCKET/PREFIX, the environment that finds it)"""
+    bucket, prefix = take(storage, "bucket", str), (take(storage, "prefix", str) or "checkpoints").strip("/")
+    endpoint = take(storage, "endpoint_url", str)
+    if not bucket:
+        raise NotHere("checkpoint_storage.bucket: missing")
+    for key in ("access_key", "secret_key"):
+        if storage.get(key):
+            warn(f"checkpoint_storage.{key}: is not taken over, since whoever sees the job would see it; boto3 finds keys in ~/.aws/credentials of the hosts")
+    return f"s3://{bucket}/{prefix}", {"AWS_ENDPOINT_URL_S3": endpoint} if endpoint else {}
+
+
+def storage_of(config, checkpoints, warn):
+    """(what trials are told, their environment)"""
+    storage, env = dict(take(config, "checkpoint_storage", dict, {})), {}
     kept = {"keep": storage.pop("save_trial_latest", 1), "keepBest": storage.pop("save_trial_best", 1)}
     storage.pop("save_experiment_best", None)
     kind = storage.get("type")
@@ -117,9 +130,11 @@ def storage_of(config, checkpoints):
         checkpoints = storage.get("host_path") or storage.get("container_path")
         if storage.get("storage_path"):
             checkpoints = f"{checkpoints}/{storage['storage_path']}"
+    elif checkpoints is None and kind == "s3":
+        checkpoints, env = bucket_of(storage, warn)
     if checkpoints is None:
-        raise NotHere("checkpoint_storage: " + (f"{kind} is not here" if kind else "missing") + "; --checkpoints DIR names a directory that all hosts see")
-    return {**kept, "checkpoints": checkpoints}
+        raise NotHere("checkpoint_storage: " + (f"{kind} is not here" if kind else "missing") + "; --checkpoints names a directory that all hosts see, or s3://BUCKET/PREFIX")
+    return {**kept, "checkpoints": checkpoints}, env
 
 
 def environment_of(config):
@@ -162,14 +177,15 @@ def job_of(config, context, *, checkpoints=None, cpu=False, cpus=1, slots_per_ho
     searcher, resources = dict(take(config, "searcher", dict, {})), dict(take(config, "resources", dict, {}))
     seed = take(take(config, "reproducibility", dict, {}), "experiment_seed", int)
     search, told = search_of(searcher, hparams, seed)
-    told.update(storage_of(config, checkpoints))
+    storage, storage_env = storage_of(config, checkpoints, warn)
+    told.update(storage)
     told["data"] = take(config, "data", dict, {})
     if told["metric"] is None:
         del told["metric"]
         told["keepBest"] = 0
     role, told["slots"] = role_of(config, resources, cpu, cpus, slots_per_host, memory)
     env, left = environment_of(config)
-    job = {"name": name or take(config, "name", str, "experiment"), "env": {**env, "PRIMUS_DETERMINED": json.dumps(told)},
+    job = {"name": name or take(config, "name", str, "experiment"), "env": {**storage_env, **env, "PRIMUS_DETERMINED": json.dumps(told)},
            "files": sorted(p.name for p in context.iterdir() if not p.name.startswith("."))}
     config.pop("name", None)
     if search:

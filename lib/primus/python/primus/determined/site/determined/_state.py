@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Primus tells of a job, in Determined's terms. PRIMUS_DETERMINED is JSON that primus.determined puts into the job's environment:
-{"hparams", "data", "checkpoints" (a directory), "slots" (of an executor), "timeMetric", "smaller", "keep", "keepBest", "metric"}."""
+{"hparams", "data", "checkpoints" (a directory, or s3://BUCKET/PREFIX), "slots" (of an executor), "timeMetric", "smaller", "keep", "keepBest", "metric"}."""
 import json
 import os
-import pathlib
 import re
 
 from primus import checkpoints, trial
@@ -47,15 +46,19 @@ def hosts():
 
 def top():
     """Where checkpoints are: of all trials."""
-    return pathlib.Path(config().get("checkpoints") or os.environ.get("PRIMUS_DETERMINED_CHECKPOINTS") or "checkpoints")
+    return config().get("checkpoints") or os.environ.get("PRIMUS_DETERMINED_CHECKPOINTS") or "checkpoints"
 
 
-def store(of=None):
-    """The Store of a trial; one process of it writes."""
+def in_bucket():
+    return top().startswith("s3://")
+
+
+def store(of=None, rank=0, world=1, looks=True):
+    """The Store of a trial."""
     c = config()
     keep_best = int(c.get("keepBest", 0))
-    return checkpoints.Store(top() / f"trial-{trial_id() if of is None else of}", keep=max(int(c.get("keep", 1)), 1), keep_best=keep_best,
-                             metric=c.get("metric") if keep_best else None, smaller=c.get("smaller", True), rank=0, world=1)
+    return checkpoints.Store(f"{top().rstrip('/')}/trial-{trial_id() if of is None else of}", keep=max(int(c.get("keep", 1)), 1), keep_best=keep_best,
+                             metric=c.get("metric") if keep_best else None, smaller=c.get("smaller", True), rank=rank, world=world, looks=looks)
 
 
 def checkpoint_id(of, step):
@@ -71,7 +74,9 @@ def parse_checkpoint(storage_id):
 
 
 def latest_checkpoint():
-    if not (top() / f"trial-{trial_id()}").is_dir():
+    kept = store()
+    found = next(kept._whole(False), None)  # nothing is fetched for that
+    if found is None:
         return config().get("warmStart")
-    found = store().latest()
-    return checkpoint_id(trial_id(), found.step) if found else config().get("warmStart")
+    kept._tell(kept._path(found.step))
+    return checkpoint_id(trial_id(), found.step)

@@ -218,40 +218,60 @@ class CheckpointContext:
     def __init__(self, context):
         self._context, self._distributed = context, context.distributed
 
-    def _store(self):
+    @staticmethod
+    def _store(rank=0, world=1):
         """All stay as long as the trial runs; end() keeps what the policy says."""
-        kept = _state.store()
+        kept = _state.store(rank=rank, world=world, looks=False)
         kept.keep = 10**9
         return kept
 
-    @contextlib.contextmanager
-    def _saving(self, metadata):
-        """(path, id) of the next one, in the chief."""
+    @staticmethod
+    def _check(metadata):
         if not isinstance((metadata or {}).get("steps_completed"), int):
             raise ValueError("a checkpoint's metadata says its steps_completed, an int")
-        kept = self._store()
-        latest = next(iter(kept._steps()), (0, None))[0]
+
+    @staticmethod
+    def _next(kept):
+        return next(iter(kept._steps()), (0, None))[0] + 1
+
+    @contextlib.contextmanager
+    def _saving(self, kept, step, metadata):
+        """(path, id) of what one rank saves."""
         steps, validated = self._context.train._validated
         metrics = validated if steps == metadata["steps_completed"] else {}
-        with kept.save(latest + 1, metadata=metadata, **{k: v for k, v in metrics.items() if not math.isnan(v)}) as path:
-            yield path, _state.checkpoint_id(_state.trial_id(), latest + 1)
+        with kept.save(step, metadata=metadata, **{k: v for k, v in metrics.items() if not math.isnan(v)}) as path:
+            yield path, _state.checkpoint_id(_state.trial_id(), step)
+
+    @contextlib.contextmanager
+    def _saving_alone(self, metadata):
+        """(path, id) of the next one, in the chief."""
+        self._check(metadata)
+        kept = self._store()
+        with self._saving(kept, self._next(kept), metadata) as found:
+            yield found
 
     @contextlib.contextmanager
     def store_path(self, metadata=None, *, shard=False):
         if not shard:
             if self._distributed.rank != 0:
                 raise RuntimeError("store_path() without shard=True is for the chief (rank 0)")
-            with self._saving(metadata) as found:
+            with self._saving_alone(metadata) as found:
                 yield found
             return
-        # All write into the chief's directory: it is on what all hosts see.
         merged = {}
         for of_one in self._distributed.allgather(metadata or {}):
             for key in set(merged) & set(of_one):
                 if merged[key] != of_one[key]:
                     raise RuntimeError(f"the metadata of the ranks differ in {key!r}")
             merged.update(of_one)
-        with self._saving(merged) if self._distributed.rank == 0 else contextlib.nullcontext((None, None)) as (path, storage_id):
+        self._check(merged)
+        with (self._sharding_to_bucket if _state.in_bucket() else self._sharding)(merged) as found:
+            yield found
+
+    @contextlib.contextmanager
+    def _sharding(self, metadata):
+        """All write into the chief's directory: it is on what all hosts see."""
+        with self._saving_alone(metadata) if self._distributed.rank == 0 else contextlib.nullcontext((None, None)) as (path, storage_id):
             path, storage_id = self._distributed.broadcast([str(path), storage_id])
             own = pathlib.Path(path) / f".rank-{self._distributed.rank}"
             own.mkdir()
@@ -259,16 +279,37 @@ class CheckpointContext:
             self._merge(pathlib.Path(path), own)
         self._distributed.broadcast(None)  # it is whole
 
-    def _merge(self, path, own):
-        """Each rank's files into one directory. RuntimeError in all of them: two have different files of one name."""
+    @contextlib.contextmanager
+    def _sharding_to_bucket(self, metadata):
+        """Each saves its part, and restore_path() has them together."""
+        kept = self._store(self._distributed.rank, self._distributed.size)
+        step = self._distributed.broadcast(self._next(kept) if self._distributed.rank == 0 else None)
+        with self._saving(kept, step, metadata) as (path, storage_id):
+            yield path, storage_id
+            for name in self._of_others(path):
+                (path / name).unlink()
+        self._distributed.allgather(None)  # all parts are there
+        kept.settle()
+
+    def _agree(self, own):
+        """Names of a rank's files, and of each rank what it has. RuntimeError in all of them: two have different files of one name."""
         names = {str(f.relative_to(own)): [f.stat().st_size, _digest_of(f)] for f in own.rglob("*") if f.is_file()}
-        taken, conflicts = {}, set()
-        for of_one in self._distributed.allgather(names):
+        taken, conflicts, of_all = {}, set(), self._distributed.allgather(names)
+        for of_one in of_all:
             conflicts |= {n for n in set(taken) & set(of_one) if taken[n] != of_one[n]}
             taken.update(of_one)
         if conflicts:
             raise RuntimeError(f"refusing to upload with file conflicts: {sorted(conflicts)}")
-        for name in names:
+        return names, of_all
+
+    def _of_others(self, own):
+        """Those of a rank's files that a lower one has as well."""
+        names, of_all = self._agree(own)
+        return [n for n in names if any(n in of_one for of_one in of_all[:self._distributed.rank])]
+
+    def _merge(self, path, own):
+        """Each rank's files into one directory."""
+        for name in self._agree(own)[0]:
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(own / name, path / name)
         shutil.rmtree(own)
@@ -287,20 +328,31 @@ class CheckpointContext:
 
     @staticmethod
     def _find(storage_id):
+        """(its store, the Checkpoint)"""
         of, step = _state.parse_checkpoint(storage_id)
-        found = [c for c in _state.store(of).all() if c.step == step] if (_state.top() / f"trial-{of}").is_dir() else []
+        kept = _state.store(of)
+        found = [c for c in kept.all() if c.step == step]
         if not found:
             raise FileNotFoundError(f"checkpoint {storage_id} is not in {_state.top()}")
-        return found[0]
+        return kept, found[0]
+
+    def _files_of(self, storage_id):
+        kept, found = self._find(storage_id)
+        return kept._gathered(found)
 
     @contextlib.contextmanager
     def restore_path(self, storage_id, download_mode=DownloadMode.LocalWorkersShareDownload, *, selector=None):
-        """Nothing is copied: it is read where it lies."""
-        yield self._find(storage_id).path
+        """A directory's is read where it lies; a bucket's is fetched, by one process of each host for the others."""
+        if not _state.in_bucket() or download_mode is DownloadMode.NoSharedDownload:
+            yield self._files_of(storage_id)
+            return
+        path = self._distributed.broadcast_local(str(self._files_of(storage_id)) if self._distributed.local_rank == 0 else None)
+        yield pathlib.Path(path)
+        self._distributed.allgather_local(None)  # nobody reads it any more
 
     def download(self, storage_id, ckpt_dir, download_mode=DownloadMode.LocalWorkersShareDownload, *, selector=None):
         if download_mode is DownloadMode.NoSharedDownload or self._distributed.local_rank == 0:
-            top = self._find(storage_id).path
+            top = self._files_of(storage_id)
             for f in top.rglob("*"):
                 name = str(f.relative_to(top))
                 if f.is_file() and (selector is None or selector(name)):
@@ -311,16 +363,14 @@ class CheckpointContext:
             self._distributed.allgather_local(None)
 
     def get_metadata(self, storage_id):
-        return self._find(storage_id).metadata
+        return self._find(storage_id)[1].metadata
 
     def delete(self, storage_id):
-        of, step = _state.parse_checkpoint(storage_id)
-        self._find(storage_id)
-        kept = _state.store(of)
-        kept._remove(kept.directory / f"step-{step:012}")
+        kept, found = self._find(storage_id)
+        kept._remove(kept._path(found.step))
 
     def _end(self):
-        if self._distributed.rank == 0 and (_state.top() / f"trial-{_state.trial_id()}").is_dir():
+        if self._distributed.rank == 0:
             _state.store()._collect()
 
 
