@@ -181,6 +181,93 @@ const char *primus_error(const struct primus *p);
  * TensorFlow does it. Needs no handle. */
 uint32_t primus_tfrecord_checksum(const void *data, size_t size);
 
+/* Checkpoints of a training, as primus.checkpoints of Python keeps them, and either reads the other's: in a
+ * directory that a later attempt sees as well.
+ *
+ *     struct primus_store *s;
+ *     struct primus_saved *c = NULL;
+ *     const char *directory;
+ *     if (primus_store_open("/shared/checkpoints", NULL, &s) < 0) ...
+ *     if (primus_store_latest(s, 0, &c) > 0)
+ *             ... read what is below primus_saved_path(c), go on from primus_saved_step(c) + 1
+ *     ...
+ *     if (primus_store_begin(s, step, NULL, &directory) >= 0) {
+ *             ... write DIRECTORY/model
+ *             primus_store_commit(s, (const char *[]){ "loss" }, &loss, 1, NULL);
+ *     }
+ *
+ * What is written between begin and commit is a checkpoint when all of it is on disk, and before that it is
+ * nothing: files are written beside, flushed and summed (SHA-256), and one rename makes it one. Of several
+ * ranks each saves its part, of the same step, into the same directory; the checkpoint is there when all
+ * parts are. In an executor of Primus rank 0 tells masterd of each, from a thread. A store is used by one
+ * thread. */
+struct primus_store;
+
+#define PRIMUS_STORE_LOOKS 1u  /* only looks, while another process may be saving here as this rank */
+#define PRIMUS_STORE_LARGER 2u /* the highest metric is the best */
+struct primus_store_options {
+        uint32_t size;        /* sizeof(struct primus_store_options), for later additions */
+        uint32_t flags;       /* PRIMUS_STORE_... */
+        uint32_t keep;        /* so many of the latest stay, 0: 2; rank 0 removes the others */
+        uint32_t keep_best;   /* and so many of the best by metric */
+        const char *metric;   /* NULL: none */
+        uint32_t rank, world; /* world 0: $RANK and $WORLD_SIZE */
+};
+/* Makes the directory. Without PRIMUS_STORE_LOOKS this is that rank, started again, and what it had begun
+ * before is taken away. -EPROTONOSUPPORT: a bucket, which Python's alone know. */
+int primus_store_open(const char *directory, const struct primus_store_options *options,
+                      struct primus_store **ret);
+/* Waits up to ten seconds until masterd knows of all. What is begun is given up. */
+void primus_store_close(struct primus_store *s);
+/* Why the last call failed, in one line. s NULL: of primus_store_open() in this thread. */
+const char *primus_store_error(const struct primus_store *s);
+
+/* *ret_directory: write into it. feed (NULL: none, stays open as long as the store): where the data stood is
+ * part of the checkpoint, and is acknowledged once that is whole (input.ack checkpoint). -EEXIST: there is
+ * one of this step or of a later one; -EBUSY: another is begun. */
+int primus_store_begin(struct primus_store *s, uint64_t step, struct primus *feed,
+                       const char **ret_directory);
+/* It is on disk, or this rank's part of it; else nothing of it is left. n metrics; metadata: JSON, or NULL.
+ * -EINVAL: there is something in it that is neither a file nor a directory, or metadata is no JSON. */
+int primus_store_commit(struct primus_store *s, const char *const names[], const double values[], size_t n,
+                        const char *metadata);
+/* Gives it up: nothing of it is left. */
+int primus_store_abandon(struct primus_store *s);
+/* Makes a checkpoint of the parts when all ranks have saved theirs, and acknowledges its data: 1, also where
+ * nothing is left to be done; 0: not yet. The other calls do that too; call it before the trainer ends, until
+ * it is 1, where ranks do not wait for each other anyway. */
+int primus_store_settle(struct primus_store *s);
+/* Removes those of later steps, before a training goes on from an earlier one. Rank 0, while no other saves.
+ */
+int primus_store_forget_after(struct primus_store *s, uint64_t step);
+
+/* A checkpoint that is whole, as one rank sees it. */
+struct primus_saved;
+
+#define PRIMUS_STORE_VERIFY 1u /* every file is read, and held against its sum */
+/* The latest, or the best by the store's metric: 1; 0: there is none. What is broken is passed over, with a
+ * line on standard error. *ret is for primus_saved_free(). */
+int primus_store_latest(struct primus_store *s, uint32_t flags, struct primus_saved **ret);
+int primus_store_best(struct primus_store *s, uint32_t flags, struct primus_saved **ret);
+/* The one that the job is to begin from ($PRIMUS_FROM, 'primusctl submit --from'), or that path: as rank 0 of
+ * another training saved it. 1; 0: there is none; -EBADMSG: it is not whole. */
+int primus_saved_open(const char *path, struct primus_saved **ret);
+void primus_saved_free(struct primus_saved *c);
+/* The directory of this rank's part; NULL where fewer ranks have written it than there are now. Like all
+ * other texts, it belongs to c. */
+const char *primus_saved_path(const struct primus_saved *c);
+uint64_t primus_saved_step(const struct primus_saved *c);
+/* Seconds since 1970. */
+double primus_saved_time(const struct primus_saved *c);
+/* So many ranks have written it. */
+uint32_t primus_saved_world(const struct primus_saved *c);
+/* NaN: it has none of that name. */
+double primus_saved_metric(const struct primus_saved *c, const char *name);
+/* JSON, "null" where there is none; NULL: no memory. */
+const char *primus_saved_metadata(struct primus_saved *c);
+/* Where the data stood, for primus_open(); NULL: it was not said. */
+const void *primus_saved_data(const struct primus_saved *c, size_t *ret_size);
+
 /* How far the trainer is: a number that rises, such as its step. Needs no data and no handle; any thread and
  * any process of the executor may call it, as often as it likes (some 50 ns, no system call). `primusctl top`
  * shows steps per second, and health tells by it who hangs or lags. With a watchdog of the role

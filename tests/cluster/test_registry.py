@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints that masterd knows of: told of by trainers, kept by policy and pins, removed by jobs of their owner's."""
 import json
+import pathlib
 import re
+import sys
 import time
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "kit"))
+from c_store import CALLS
 from sandbox import AGENTD, MASTERD
 from web import Web
 
@@ -104,6 +109,28 @@ def test_a_search(cluster, where):
     assert steps(path) == ["t0/5"]
     cluster.primusctl("checkpoints", "forget", str(listed(cluster, job)[0]["checkpoint"]))
     assert listed(cluster, job) == [] and steps(path) == ["t0/5"]
+
+
+def test_of_c(cluster, where):
+    """A trainer in C tells of what it saves, of what it finds again, and of what goes."""
+    path, inside = where
+    trainer = CALLS + """
+opened(os.environ["WHERE"] + "/t0/", keep=2, keep_best=1, metric=b"loss", world=1)
+assert not found()
+for step, loss in ((1, 0.1), (2, 0.4), (3, 0.3), (4, 0.2)):
+    saved(step, {"model": "m" * 1000, "sub/more": "n"}, **{f"m{i}": 1.0 for i in range(40)}, loss=loss, bad=float("nan"))
+lib.primus_store_close(store)
+opened(os.environ["WHERE"] + "/t0", metric=b"loss", world=1)
+assert lib.primus_saved_step(found()) == 4
+lib.primus_store_close(store)
+"""
+    job = cluster.submit({"name": "c", "env": {"WHERE": inside}, "role": role(argv=["python3", "-c", trainer])})
+    assert cluster.wait_job(job, timeout=60) == 0, cluster.primusctl("logs", job)
+    rows = listed(cluster, job)  # the store's end has waited for masterd
+    assert [(r["step"], r["bytes"], r["files"], r["path"]) for r in rows] == [(s, 1001, 2, f"{inside}/t0/step-{s:012}") for s in (1, 3, 4)]
+    assert {r["metric"] for r in rows} == {"loss"} and [r["value"] for r in rows] == [0.1, 0.3, 0.2] and all(r["smaller"] and len(r["metrics"]) == 32 for r in rows)
+    collected(cluster, job)
+    assert steps(path) == ["t0/1", "t0/4"]
 
 
 def test_by_rest(cluster, where):

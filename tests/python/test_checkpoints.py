@@ -69,6 +69,11 @@ def test_an_exception_leaves_nothing(tmp_path):
     with pytest.raises(ValueError, match="neither a file nor a directory"):
         with kept.save(2, feed=feed) as path:
             os.mkfifo(path / "fifo")
+    with pytest.raises(ValueError, match="not UTF-8"):
+        with kept.save(2, feed=feed) as path:
+            (path / "\udcff").touch()
+    with pytest.raises(ValueError, match="JSON"), kept.save(2, feed=feed, metadata={"a": float("nan")}):
+        pass
     assert feed.committed is None and kept.latest().step == 1 and sorted(p.name for p in tmp_path.iterdir()) == [".lock", "step-000000000001"]
     save(kept, 2)
     assert kept.latest(verify=True).step == 2

@@ -12,7 +12,7 @@ from .state import CACHE, SandboxError, locked, say, write_file
 SUITE = "bookworm"
 # What our programs are linked with: tests/libraries.py compares.
 LIBRARIES = """
-    libarchive13 libbpf1 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libnl-3-200 libnl-genl-3-200
+    libarchive13 libbpf1 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libnettle8 libnl-3-200 libnl-genl-3-200
     libnl-route-3-200 libpcre2-8-0 librdkafka1 libseccomp2 libsmartcols1 libsqlite3-0 libyaml-0-2 libzstd1
 """.split()
 PACKAGES = LIBRARIES + """

@@ -42,6 +42,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -92,9 +93,17 @@ def _files(top):
             with open(path, "rb") as f:
                 digest = _digest(f)
                 os.fsync(f.fileno())
-            found[os.path.relpath(path, top)] = {"size": os.stat(path).st_size, "sha256": digest}
+            found[_utf8(os.path.relpath(path, top))] = {"size": os.stat(path).st_size, "sha256": digest}
         _flush(directory)
     return found
+
+
+def _utf8(name):
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name!r} is not UTF-8, and cannot be the name of a file in a checkpoint") from None
+    return name
 
 
 def _digest(f):
@@ -105,7 +114,7 @@ def _digest(f):
 
 
 def _write(path, text):
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}")
     with open(temporary, "w", encoding="utf-8") as f:
         f.write(text)
         f.flush()
@@ -128,6 +137,7 @@ def _manifest(path, read=_read):
                 and 0 <= m["rank"] < m["world"] <= 1 << 20 and isinstance(m["metrics"], dict) and isinstance(m["time"], (int, float)) and isinstance(m["files"], dict)
                 and all(isinstance(f["size"], int) and isinstance(f["sha256"], str) for f in m["files"].values()))
         m["data"] = None if m["data"] is None else base64.b64decode(m["data"], validate=True)
+        m["metrics"] = {name: math.nan if value is None else value for name, value in m["metrics"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Broken(f"{path}: {e}") from None
     if not good:
@@ -286,7 +296,7 @@ class Store:
         return self.directory / f".step-{step:012}"
 
     def _remove_part(self, part):
-        for name in (f"manifest-{self.rank}.json", f"rank-{self.rank}", f".rank-{self.rank}"):
+        for name in (f"manifest-{self.rank}.json", f".manifest-{self.rank}.json", f"rank-{self.rank}", f".rank-{self.rank}"):
             path = part / name
             with contextlib.suppress(FileNotFoundError):
                 if path.is_dir():
@@ -315,7 +325,8 @@ class Store:
         try:
             yield temporary
             self._finish(step, temporary, {
-                "version": VERSION, "step": step, "time": time.time(), "rank": self.rank, "world": self.world, "metrics": metrics, "metadata": metadata,
+                "version": VERSION, "step": step, "time": time.time(), "rank": self.rank, "world": self.world, "metadata": metadata,
+                "metrics": {name: value if math.isfinite(value) else None for name, value in metrics.items()},  # JSON has no NaN
                 "job": os.environ.get("PRIMUS_JOB_UID"), "role": os.environ.get("PRIMUS_ROLE"), "index": os.environ.get("PRIMUS_INDEX"),
                 "trial": os.environ.get("PRIMUS_TRIAL"), "data": None if data is None else base64.b64encode(data).decode()})
         except BaseException:
@@ -338,7 +349,7 @@ class Store:
     def _finish(self, step, temporary, manifest):
         part = self._part(step)
         manifest["files"] = _files(temporary)
-        text = json.dumps(manifest)
+        text = json.dumps(manifest, allow_nan=False)
         os.rename(temporary, part / f"rank-{self.rank}")
         _flush(part)
         _write(part / f"manifest-{self.rank}.json", text)
@@ -493,7 +504,7 @@ class _BucketStore(Store):
         manifest["files"] = _files(temporary)
         for name in manifest["files"]:
             self._bucket.put_file(f"step-{step:012}/rank-{self.rank}/{name}", temporary / name)
-        self._bucket.put(f"step-{step:012}/manifest-{self.rank}.json", json.dumps(manifest))
+        self._bucket.put(f"step-{step:012}/manifest-{self.rank}.json", json.dumps(manifest, allow_nan=False))
         shutil.rmtree(temporary)
 
     def _make_whole(self, step):
