@@ -48,6 +48,7 @@ ALLOWED = {
     "lib/unit": WIRE | POLICY,
     "lib/primus": WIRE | {"lib/record"},
     "lib/checkpoint": WIRE | {"lib/primus"},
+    "lib/group": BASE | {"lib/primus"},
     # masterd: the pure rooms see base alone; above them each sees what it decides about.
     "masterd/search": BASE,
     "masterd/metric": WIRE,
@@ -121,7 +122,7 @@ LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
     r"archive(_entry)?\.h": {"executor/files", "tools/primusctl/bus", "tools/state"},
-    r"jansson\.h": {"executor/read", "lib/wire", "lib/json", "lib/checkpoint", "webd/route", "webd/serve", "masterd/data", "masterd/search", "masterd/checkpoint", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
+    r"jansson\.h": {"executor/read", "lib/wire", "lib/json", "lib/checkpoint", "lib/group", "webd/route", "webd/serve", "masterd/data", "masterd/search", "masterd/checkpoint", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
                       "masterd/admit", *PRIMUSCTL, "tools/state", "sim"},
     r"bpf/.*": {"starter/observe", "bpf"},
     r"microhttpd\.h": {"lib/http"},

@@ -321,25 +321,29 @@ static int describe_part(struct primus_store *s, const char *const names[], cons
         return r < 0 ? store_fail(s, -r, "%s", why) : 0;
 }
 
+static int save_part(struct primus_store *s, const char *const names[], const double values[], size_t n,
+                     const char *metadata) {
+        _cleanup_(manifest_clear) struct manifest m = {};
+        int r;
+
+        TRY(describe_part(s, names, values, n, metadata, &m));
+        m.data = s->data;
+        m.data_size = s->data_size;
+        r = finish_part(s, &m);
+        m.data = NULL; /* it is the store's */
+        return r;
+}
+
 int primus_store_commit(struct primus_store *s, const char *const names[], const double values[], size_t n,
                         const char *metadata) {
-        struct manifest m = {};
+        char why[WHY_MAX];
         int r;
 
         if (!s->writing)
                 return store_fail(s, EINVAL, "nothing is being written");
-        r = describe_part(s, names, values, n, metadata, &m);
-        if (r >= 0) {
-                m.data = s->data;
-                m.data_size = s->data_size;
-                r = finish_part(s, &m);
-                m.data = NULL;
-        }
-        manifest_clear(&m);
         s->writing = false;
+        r = save_part(s, names, values, n, metadata);
         if (r < 0) {
-                char why[WHY_MAX];
-
                 memcpy(why, s->error, sizeof(why));
                 (void)undo_part(s);
                 return store_fail(s, -r, "%s", why);

@@ -268,6 +268,48 @@ const char *primus_saved_metadata(struct primus_saved *c);
 /* Where the data stood, for primus_open(); NULL: it was not said. */
 const void *primus_saved_data(const struct primus_saved *c, size_t *ret_size);
 
+/* Whether this executor was told to end (SIGTERM): a job that gives way, is suspended or killed, a host that
+ * is drained, a trial that is behind the others. 1; 0. The first call takes the signal over, so that it does
+ * not end the process any more; a handler that was there is called as well. Who hears 1 saves what it has and
+ * exits, within the job's stopGrace, behind which SIGKILL comes. Works the same outside of Primus. Negative:
+ * the signal could not be taken over. */
+int primus_should_stop(void);
+
+/* A few words between the processes of a training: who is ready, a number from each, a path to all. Not for
+ * tensors. Values are JSON, at most 16 MiB of text each; all ranks call the same, in the same order, and
+ * those that use primus.distributed of Python may be among them. Processes of one executor meet on a Unix
+ * socket, which no other user can connect to; those of several hosts at $MASTER_ADDR and $MASTER_PORT, where
+ * each proves that it has the job's secret "group" (primusctl submit --secret group=FILE); what they say
+ * behind that is not encrypted. A group is used by one thread. */
+struct primus_group;
+
+struct primus_group_options {
+        uint32_t size;         /* sizeof(struct primus_group_options), for later additions */
+        uint32_t rank, world;  /* world 0: $RANK and $WORLD_SIZE */
+        uint32_t local_world;  /* processes of this executor; 0: $LOCAL_WORLD_SIZE, or world */
+        const char *name;      /* NULL: "group"; a second group of the same processes needs another */
+        const char *host;      /* NULL: $MASTER_ADDR; of several hosts */
+        uint16_t port;         /* 0: $MASTER_PORT; a second group needs another */
+        uint64_t timeout_usec; /* 0: ten minutes */
+};
+/* options: NULL. Waits until all have met: -ETIMEDOUT; -EINVAL: it is not said where. */
+int primus_group_open(const struct primus_group_options *options, struct primus_group **ret);
+/* The others may hear that this one has ended. */
+void primus_group_close(struct primus_group *g);
+uint32_t primus_group_rank(const struct primus_group *g);
+uint32_t primus_group_size(const struct primus_group *g);
+/* Returns when all have called it. All of these: -ECONNRESET: another rank has gone; -EPROTO: it calls
+ * something else; -EINVAL: value is no JSON; -E2BIG. Behind any of them the group is of no use any more. */
+int primus_group_barrier(struct primus_group *g);
+/* value NULL: null. (*ret)[rank]: the value of each; gather: in rank 0, elsewhere *ret is NULL. All of it
+ * belongs to the group, until the next call. */
+int primus_group_gather(struct primus_group *g, const char *value, const char *const **ret);
+int primus_group_allgather(struct primus_group *g, const char *value, const char *const **ret);
+/* Rank 0's value, of the same lifetime. */
+int primus_group_broadcast(struct primus_group *g, const char *value, const char **ret);
+/* Why the last call failed, in one line. g NULL: of primus_group_open() in this thread. */
+const char *primus_group_error(const struct primus_group *g);
+
 /* How far the trainer is: a number that rises, such as its step. Needs no data and no handle; any thread and
  * any process of the executor may call it, as often as it likes (some 50 ns, no system call). `primusctl top`
  * shows steps per second, and health tells by it who hangs or lags. With a watchdog of the role

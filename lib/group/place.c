@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/group/place.h"
+
+#include <errno.h>
+#include <nettle/sha2.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/try.h"
+
+#define WORK_MAX 70u /* bytes: a socket's whole path has 107 */
+#define NAME_HEX 24u
+
+/* What this executor's processes have in common, and no other's. */
+static int executor_name(char **ret) {
+        const char *const variables[] = { "PRIMUS_JOB_UID", "PRIMUS_ROLE", "PRIMUS_INDEX", "PRIMUS_ATTEMPT" };
+        const char *is[ELEMENTSOF(variables)];
+        int n;
+
+        for (size_t i = 0; i < ELEMENTSOF(variables); i++) {
+                is[i] = getenv(variables[i]);
+                if (!is[i] && i == 0)
+                        return asprintf(ret, "alone/%d", (int)getppid()) < 0 ? -ENOMEM : 0;
+                if (!is[i])
+                        return -EINVAL;
+        }
+        n = asprintf(ret, "%s/%s/%s/%s", is[0], is[1], is[2], is[3]);
+        return n < 0 ? -ENOMEM : 0;
+}
+
+static bool is_own_directory(const char *path, mode_t none) {
+        struct stat st;
+
+        return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() && !(st.st_mode & none);
+}
+
+/* *ret: a directory, and what is before a name in it. */
+static int own_directory(char **ret) {
+        const char *work = getenv("PRIMUS_WORK"), *temporary = getenv("TMPDIR");
+        struct stat st;
+
+        if (work && *work && strlen(work) < WORK_MAX && stat(work, &st) == 0 && S_ISDIR(st.st_mode) &&
+            st.st_uid == getuid())
+                return asprintf(ret, "%s/.group-", work) < 0 ? -ENOMEM : 0;
+        if (asprintf(ret, "%s/primus-group-%u", temporary && *temporary ? temporary : "/tmp",
+                     (unsigned)getuid()) < 0)
+                return -ENOMEM;
+        (void)mkdir(*ret, 0700);
+        if (!is_own_directory(*ret, 077)) {
+                free(*ret);
+                return -EPERM;
+        }
+        char *top = *ret;
+        int n = asprintf(ret, "%s/", top);
+        free(top);
+        return n < 0 ? -ENOMEM : 0;
+}
+
+int place_local(const char *name, unsigned n, char **ret) {
+        _cleanup_free_ char *executor = NULL, *whole = NULL, *directory = NULL;
+        uint8_t digest[SHA256_DIGEST_SIZE];
+        char hex[2 * SHA256_DIGEST_SIZE + 1];
+        struct sha256_ctx sum;
+        int r;
+
+        r = executor_name(&executor);
+        if (r < 0) {
+                executor = NULL;
+                return r;
+        }
+        if (asprintf(&whole, "%s/%s/%u", executor, name, n) < 0) {
+                whole = NULL;
+                return -ENOMEM;
+        }
+        r = own_directory(&directory);
+        if (r < 0) {
+                directory = NULL;
+                return r;
+        }
+        sha256_init(&sum);
+        sha256_update(&sum, strlen(whole), (const uint8_t *)whole);
+        sha256_digest(&sum, sizeof(digest), digest);
+        for (size_t i = 0; i < sizeof(digest); i++)
+                snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+        return asprintf(ret, "%s%.*s", directory, (int)NAME_HEX, hex) < 0 ? -ENOMEM : 0;
+}
