@@ -6,8 +6,8 @@ from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_uint32
 lib = ctypes.CDLL(os.environ.get("PRIMUS_LIBRARY") or "libprimus.so.1")
 class Options(ctypes.Structure):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("keep", c_uint32), ("keep_best", c_uint32), ("metric", c_char_p), ("rank", c_uint32), ("world", c_uint32)]
-for name in ("path", "metadata", "data"):
-    getattr(lib, "primus_saved_" + name).restype = c_char_p
+lib.primus_saved_path.restype = lib.primus_saved_metadata.restype = c_char_p
+lib.primus_saved_data.restype = c_void_p
 lib.primus_saved_metric.restype = c_double
 lib.primus_saved_step.restype = c_uint64
 lib.primus_store_error.restype = c_char_p

@@ -48,7 +48,7 @@ def test_it_reads_pythons(c, tmp_path):
         opened(sys.argv[1], world=1)
         c, size = found(), c_size_t()
         data = lib.primus_saved_data(c, byref(size))
-        print(lib.primus_saved_step(c), lib.primus_saved_metadata(c).decode(), data[:size.value], lib.primus_saved_metric(c, b"loss"), lib.primus_saved_metric(c, b"bad"))
+        print(lib.primus_saved_step(c), lib.primus_saved_metadata(c).decode(), ctypes.string_at(data, size.value), lib.primus_saved_metric(c, b"loss"), lib.primus_saved_metric(c, b"bad"))
         print(open(os.path.join(lib.primus_saved_path(c).decode(), "ü/model")).read())
         lib.primus_saved_free(c)
         saved(10**12 - 1, {"model": "of C"})

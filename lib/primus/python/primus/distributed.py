@@ -43,7 +43,10 @@ def _receive(s, n, end=None):
     while len(found) < n:
         if end is not None:
             s.settimeout(max(end - time.monotonic(), 0.001))
-        part = s.recv(min(n - len(found), 1 << 20))
+        try:
+            part = s.recv(min(n - len(found), 1 << 20))
+        except ConnectionResetError:
+            part = b""
         if not part:
             raise Broken("another rank has ended")
         found += part
@@ -54,7 +57,10 @@ def _say(s, call, value):
     text = json.dumps([call, value]).encode()
     if len(text) > VALUE_MAX:
         raise ValueError(f"{len(text)} bytes are too many: a value may have {VALUE_MAX}")
-    s.sendall(struct.pack("<I", len(text)) + text)
+    try:
+        s.sendall(struct.pack("<I", len(text)) + text)
+    except (BrokenPipeError, ConnectionResetError):
+        raise Broken("another rank has ended") from None
 
 
 def _hear(s, call, rank):
