@@ -7,20 +7,13 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "sim/random.h"
 #include "sim/trace.h"
 
 #define SECOND UINT64_C(1000000)
 #define GIB (UINT64_C(1) << 30)
 #define DAY 86400.0
 #define USERS 24u
-
-static double random_unit(uint64_t *seed) { /* splitmix64, in [0, 1) */
-        uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
 
 static double random_normal(uint64_t *seed) {
         double u = 1 - random_unit(seed), v = random_unit(seed);

@@ -171,7 +171,7 @@ static int parse_options(int argc, char **argv, struct settings *s, struct trace
         return r;
 }
 
-static int build(struct world *w, struct trace *t, const struct settings *s) {
+static int build(struct world *w, struct trace *t, const struct settings *s, struct searches **ret) {
         int r = 0;
 
         if (t->n_hosts == 0) {
@@ -185,8 +185,11 @@ static int build(struct world *w, struct trace *t, const struct settings *s) {
                 t->pools[i].preempts |= s->preempt;
                 r = policy_pool_set(w->policy, t->pools + i, NULL);
         }
-        for (size_t i = 0; i < t->n_jobs && r >= 0; i++)
-                r = world_add_job(w, &t->jobs[i].job, NULL);
+        for (size_t i = 0; i < t->n_jobs && r >= 0; i++) {
+                t->jobs[i].job.origin = i;
+                if (!trace_is_search(t->jobs + i))
+                        r = world_add_job(w, &t->jobs[i].job, NULL);
+        }
         for (size_t i = 0; i < t->n_failures && r >= 0; i++) {
                 r = world_fail_host(w, t->failures[i].host, t->failures[i].from, t->failures[i].to);
                 if (r < 0)
@@ -194,7 +197,7 @@ static int build(struct world *w, struct trace *t, const struct settings *s) {
                                  "host %u cannot fail: there are %zu, counted from 0", t->failures[i].host,
                                  t->n_hosts);
         }
-        return r;
+        return r < 0 ? r : searches_begin(t, w, ret);
 }
 
 static int write_svg(const char *path, const struct trace *t, const struct world *w,
@@ -205,12 +208,14 @@ static int write_svg(const char *path, const struct trace *t, const struct world
 }
 
 static int replay(struct trace *t, const struct settings *s) {
+        struct searches *searches = NULL;
         struct recorder rec = {};
         struct world w = {};
         int r = world_init(&w, &s->conf, s->grace);
 
         if (r >= 0)
-                r = build(&w, t, s);
+                r = build(&w, t, s, &searches);
+        rec.searches = searches;
         w.segment = recorder_segment;
         w.userdata = &rec;
         if (r >= 0)
@@ -227,6 +232,7 @@ static int replay(struct trace *t, const struct settings *s) {
                         snprintf(t->error, sizeof(t->error), "%.200s: %s", s->svg, strerror(-r));
         }
         world_done(&w);
+        searches_free(searches);
         free(rec.list);
         return r;
 }

@@ -211,7 +211,8 @@ static json_t *numbers(const struct trace *t, const struct world *w, const struc
             json_object_set_new(
                     root, "all",
                     group_numbers(w, &(struct group){ "all", UINT32_MAX, UINT32_MAX, all }, all)) < 0 ||
-            add_pools(root, t, w, pools, all) < 0 || add_users(root, t, w, users, all) < 0) {
+            add_pools(root, t, w, pools, all) < 0 || add_users(root, t, w, users, all) < 0 ||
+            json_object_set_new(root, "searches", searches_numbers(r->searches)) < 0) {
                 json_decref(root);
                 return NULL;
         }
@@ -245,6 +246,26 @@ static void print_group(FILE *f, const json_t *g, bool due) {
         fprintf(f, "%12s %12s %12s %12s\n", duration(wait, "mean", a, sizeof(a)),
                 duration(wait, "p50", b, sizeof(b)), duration(wait, "p95", c, sizeof(c)),
                 duration(wait, "max", d, sizeof(d)));
+}
+
+static void print_search(FILE *f, const json_t *s) {
+        const json_t *best = json_object_get(s, "best_trial");
+        char buf[FORMAT_DURATION_MAX];
+
+        fprintf(f,
+                "search %s (%s): %" JSON_INTEGER_FORMAT " trials, %" JSON_INTEGER_FORMAT
+                " of them stopped early, %" JSON_INTEGER_FORMAT " results; trained %.1f%% of all units in %s",
+                json_string_value(json_object_get(s, "name")),
+                json_string_value(json_object_get(s, "method")),
+                json_integer_value(json_object_get(s, "trials")),
+                json_integer_value(json_object_get(s, "stopped_early")),
+                json_integer_value(json_object_get(s, "results")),
+                100 * json_number_value(json_object_get(s, "trained")),
+                duration(s, "took", buf, sizeof(buf)));
+        if (best)
+                fprintf(f, "; best: trial %" JSON_INTEGER_FORMAT ", %.4f", json_integer_value(best),
+                        json_number_value(json_object_get(s, "best")));
+        fputs(json_is_true(json_object_get(s, "over")) ? "\n" : " (not over)\n", f);
 }
 
 static json_int_t count_of(const json_t *o, const char *key) {
@@ -284,6 +305,10 @@ int report_text(FILE *f, const struct trace *t, const struct world *w, const str
         fputc('\n', f);
         json_array_foreach (json_object_get(root, "users"), i, o)
                 print_group(f, o, false);
+        if (json_array_size(json_object_get(root, "searches")) > 0)
+                fputc('\n', f);
+        json_array_foreach (json_object_get(root, "searches"), i, o)
+                print_search(f, o);
         json_decref(root);
         return 0;
 }
@@ -298,7 +323,10 @@ int report_jobs(FILE *f, const struct trace *t, const struct world *w) {
         fprintf(f, "name,pool,user,submitted,promised,started,ended,waited,backfilled,preempted,failed\n");
         for (size_t i = 0; i < w->n_jobs; i++) {
                 const struct world_job *j = w->jobs + i;
-                fprintf(f, "%s,%s,%s,", t->jobs[i].name, t->pools[j->pool].name, t->users[j->user]);
+                char name[TRACE_NAME_MAX + 16];
+
+                trace_name(t, j, name);
+                fprintf(f, "%s,%s,%s,", name, t->pools[j->pool].name, t->users[j->user]);
                 print_time(f, j->submitted, ",");
                 print_time(f, j->first_promise, ",");
                 print_time(f, j->first_started, ",");

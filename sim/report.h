@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "sim/searches.h"
 #include "sim/trace.h"
 #include "sim/world.h"
 
@@ -15,7 +16,7 @@ struct segment {
 };
 
 struct recorder {
-        const struct world *world;
+        const struct searches *searches;
         struct segment *list;
         size_t n, allocated;
         int error;

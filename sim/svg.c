@@ -132,11 +132,12 @@ static void print_axis(FILE *f, uint64_t span, double scale, double bottom) {
 static void print_box(FILE *f, const struct trace *t, const struct world *w, const struct box *b, double y,
                       double unit, double scale) {
         const struct world_job *j = w->jobs + b->s->job;
-        const char *name = t->jobs[b->s->job].name;
+        char name[TRACE_NAME_MAX + 16];
         double x = LEFT + (double)b->s->from * scale,
                width = MAX((double)(b->s->to - b->s->from) * scale, 0.5), height = (b->high - b->low) * unit,
                top = y - b->high * unit;
 
+        trace_name(t, j, name);
         fprintf(f,
                 "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" fill-opacity=\"%s\" "
                 "stroke=\"#ffffff\" stroke-width=\"0.6\"><title>",

@@ -14,6 +14,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
+#include "lib/base/try.h"
 
 #define FILE_MAX ((size_t)512 << 20)
 #define COLUMNS_MAX 32u
@@ -46,6 +47,15 @@ static void *append_element(void *array, size_t element, size_t *n, size_t *allo
 int trace_init(struct trace *t) {
         *t = (struct trace){};
         return trace_set_pool(t, "default:1");
+}
+
+void trace_name(const struct trace *t, const struct world_job *j, char ret[static TRACE_NAME_MAX + 16]) {
+        const char *name = t->jobs[j->origin].name;
+
+        if (j->search)
+                snprintf(ret, TRACE_NAME_MAX + 16, "%s[%" PRIu32 "]", name, j->trial);
+        else
+                snprintf(ret, TRACE_NAME_MAX + 16, "%s", name);
 }
 
 void trace_done(struct trace *t) {
@@ -433,7 +443,7 @@ static int set_all(struct trace *t, const char *path, size_t number, struct trac
 
         json_object_foreach (object, key, v) {
                 const struct field *f = find_field(key);
-                if (!role && strcmp(key, "roles") == 0)
+                if (!role && (strcmp(key, "roles") == 0 || strcmp(key, "search") == 0))
                         continue;
                 if (!f || (role && !f->of_role))
                         return refuse_line(t, "%.100s, job %zu: no field%s is called \"%.40s\"", path, number,
@@ -448,17 +458,33 @@ static int set_all(struct trace *t, const char *path, size_t number, struct trac
         return 0;
 }
 
+static int json_search(struct trace *t, const char *path, size_t number, const json_t *object,
+                       struct trace_search *ret) {
+        const char *key;
+        int r = object ? trace_read_search(object, ret, &key) : 0;
+
+        if (r == -ENOENT)
+                return refuse_line(t, "%.100s, job %zu: no field of a search is called \"%.40s\" here", path,
+                                   number, key);
+        return r < 0 ? refuse_line(
+                               t,
+                               "%.100s, job %zu: \"%.40s\" of the search is missing, or has no value that it may have",
+                               path, number, key)
+                     : 0;
+}
+
 static int json_job(struct trace *t, const char *path, size_t number, json_t *object) {
         json_t *roles = json_object_get(object, "roles"), *role;
         struct trace_job *j = new_job(t);
         size_t i;
-        int r;
+        int r = 0;
 
         if (!j)
                 return -ENOMEM;
         if (!json_is_object(object))
                 return refuse_line(t, "%.100s: job %zu is not an object", path, number);
-        r = set_all(t, path, number, j, j->job.shapes, object, false);
+        TRY(set_all(t, path, number, j, j->job.shapes, object, false));
+        TRY(json_search(t, path, number, json_object_get(object, "search"), &j->search));
         if (roles && (!json_is_array(roles) || json_array_size(roles) == 0 ||
                       json_array_size(roles) > WORLD_SHAPES_MAX))
                 return refuse_line(t, "%.100s, job %zu: \"roles\" is a list of 1 to %u", path, number,

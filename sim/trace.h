@@ -4,15 +4,25 @@
 
 #include <stdio.h>
 
+#include <jansson.h>
+
+#include "masterd/search/search.h"
 #include "sim/world.h"
 
 #define TRACE_NAME_MAX 64u
 #define TRACE_JOBS_MAX 1000000u
 #define TRACE_HOSTS_MAX 100000u
 
+struct trace_search {
+        struct search_settings settings; /* max_trials 0: it is none */
+        uint64_t seed;
+};
+
 struct trace_job {
         char name[TRACE_NAME_MAX];
-        struct world_job job; /* what it is; pool and user are indices */
+        struct world_job
+                job; /* what it is; pool and user are indices; of a search's trial that trains to the end */
+        struct trace_search search;
 };
 
 struct trace_failure {
@@ -44,6 +54,13 @@ int trace_add_hosts(struct trace *t, const char *spec);
 int trace_set_pool(struct trace *t, const char *spec);
 /* .json: all of it; else CSV: jobs. */
 int trace_load(struct trace *t, const char *path);
+static inline bool trace_is_search(const struct trace_job *j) {
+        return j->search.settings.max_trials > 0;
+}
+/* -EINVAL, -ENOENT: *ret_key has no value that it may have, or is none. */
+int trace_read_search(const json_t *object, struct trace_search *ret, const char **ret_key);
+/* The name of a job of the world's: NAME, or NAME[TRIAL]. */
+void trace_name(const struct trace *t, const struct world_job *j, char ret[static TRACE_NAME_MAX + 16]);
 /* CSV: host,from,to. */
 int trace_load_failures(struct trace *t, const char *path);
 /* Jobs as published traces of GPU clusters have them: arrivals by day and night, sizes that are powers of

@@ -8,9 +8,12 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/try.h"
 
 enum world_event_kind {
-        EVENT_END, /* of what happens at the same time, ends come first */
+        EVENT_MARK, /* of what happens at the same time, what a job says comes first, and then ends */
+        EVENT_END,
         EVENT_GONE,
         EVENT_HOST_DOWN,
         EVENT_HOST_UP,
@@ -115,6 +118,37 @@ static void finish_job(struct world *w, size_t index, bool over_limit) {
         j->over_limit = over_limit;
         w->last_end = w->now;
         w->n_done++;
+        if (w->finished)
+                w->finished(w->searches, index); /* j may lie elsewhere after that */
+}
+
+/* Its next mark, in this run. */
+static int push_mark(struct world *w, size_t index) {
+        const struct world_job *j = w->jobs + index;
+
+        return j->mark > 0 ? push(w, j->started + usec_sub(j->mark, j->done), EVENT_MARK, index, j->runs) : 0;
+}
+
+/* What comes of a run that begins now. */
+static int push_run(struct world *w, size_t index) {
+        struct world_job *j = w->jobs + index;
+        uint64_t left = usec_sub(j->runtime, j->done);
+
+        j->started = w->now;
+        j->runs++;
+        TRY(push(w, w->now + MIN(left, j->limit), EVENT_END, index, j->runs));
+        return push_mark(w, index);
+}
+
+static int reach_mark(struct world *w, size_t index) {
+        uint64_t next = w->reached(w->searches, index);
+
+        if (next == 0) {
+                finish_job(w, index, false);
+                return 0;
+        }
+        w->jobs[index].mark = next;
+        return push_mark(w, index);
 }
 
 /* Its run was ended from outside: it waits again, with the work that was kept. */
@@ -177,6 +211,8 @@ static int handle(struct world *w, const struct world_event *e) {
         switch (e->kind) {
         case EVENT_SUBMIT:
                 return submit(w, e->subject);
+        case EVENT_MARK:
+                return j->state == WORLD_RUNNING || j->state == WORLD_LEAVING ? reach_mark(w, e->subject) : 0;
         case EVENT_END:
                 if (j->state == WORLD_RUNNING || j->state == WORLD_LEAVING)
                         finish_job(w, e->subject, j->done + (w->now - j->started) < j->runtime);
@@ -215,15 +251,13 @@ static void holds(void *userdata, uint64_t id, void (*each)(void *arg, const str
 static void placed(void *userdata, uint64_t id, const struct sched_placement *p) {
         struct world *w = userdata;
         struct world_job *j = w->jobs + id;
-        uint64_t left = j->runtime - MIN(j->done, j->runtime);
         int r = sched_placement_copy(p, &j->places);
 
         if (r >= 0)
-                r = push(w, w->now + MIN(left, j->limit), EVENT_END, id, ++j->runs);
+                r = push_run(w, id);
+        j->state = WORLD_RUNNING;
         if (r < 0)
                 w->error = r;
-        j->state = WORLD_RUNNING;
-        j->started = w->now;
         if (j->first_started == UINT64_MAX) {
                 j->first_started = w->now;
                 j->backfilled = policy_passed_over(w->policy) > 0;
@@ -338,6 +372,10 @@ int world_add_job(struct world *w, const struct world_job *job, size_t *ret) {
                                  .topology = job->topology,
                                  .level = job->level,
                                  .whole_hosts = job->whole_hosts,
+                                 .origin = job->origin,
+                                 .search = job->search,
+                                 .trial = job->trial,
+                                 .mark = job->mark,
                                  .first_started = UINT64_MAX,
                                  .first_promise = UINT64_MAX };
         memcpy(j->shapes, job->shapes, sizeof(j->shapes));

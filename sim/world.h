@@ -33,6 +33,9 @@ struct world_job {
         uint8_t topology; /* enum sched_topology, of a level */
         uint32_t level;
         bool whole_hosts;
+        size_t origin;          /* the caller's: which job of the trace it is of */
+        uint32_t search, trial; /* the caller's: of a search's, else search is 0 */
+        uint64_t mark;          /* .reached is called when so much of the work is done; 0: never */
 
         /* What became of it. */
         enum world_state state;
@@ -69,6 +72,11 @@ struct world {
         /* Told when a run is over, for each executor (NULL: nobody wants to know). */
         void (*segment)(void *userdata, size_t job, const struct sched_hold *hold, uint64_t from,
                         uint64_t to);
+        /* Told when a job's work has come to its mark. Returns the next one; 0: the job ends now. */
+        uint64_t (*reached)(void *searches, size_t job);
+        /* Told when a job has ended; may add others. NULL: as for all of these. */
+        void (*finished)(void *searches, size_t job);
+        void *searches;
         /* Told before each victim is stopped. */
         void (*preempt)(void *userdata, size_t victim, size_t by);
         /* Told after each pass. */

@@ -102,7 +102,7 @@ ALLOWED = {
     # The state as a file: the store, and nothing that decides about jobs.
     "tools/state": BASE | {"masterd/store"},
     # The simulator: the very scheduler, and no daemon.
-    "sim": BASE | {"masterd/sched"},
+    "sim": BASE | {"masterd/sched", "masterd/search"},
 }
 
 # Headers that publish the inside of a module, for the modules that are cut out of it: nobody outside the room sees them.

@@ -39,6 +39,31 @@ totals = json.loads(first)["totals"]
 assert (totals["jobs"], totals["done"], totals["waiting"]) == (200, 200, 0), totals
 assert totals["backfilled"] > 20 and totals["gpu_used"] > 0.4, totals
 
+# Searches: the same twice, whatever fails; who is behind is stopped, and the best is found with a fraction of the work.
+one = sim("--json", example("search.json"))
+assert one == sim("--json", example("search.json"))
+asha, at_random = json.loads(one)["searches"]
+assert (asha["trials"], at_random["trials"], asha["over"], at_random["over"]) == (200, 50, True, True), one
+assert at_random["trained"] == 1 and at_random["results"] == 50 and at_random["stopped_early"] == 0, at_random
+assert asha["trained"] < 0.25 and asha["stopped_early"] > 100 and asha["best"] < at_random["best"], asha
+assert sum(line.startswith("asha[") for line in sim("--jobs", example("search.json")).splitlines()) == 200
+short = json.loads(sim("--json", "--until", "2h", example("search.json")))["searches"][0]
+assert not short["over"] and 0 < short["results"] < asha["results"], short
+
+with tempfile.TemporaryDirectory() as d:
+    failures = os.path.join(d, "failures.csv")
+    with open(failures, "w", encoding="utf-8") as f:
+        f.write("host,from,to\n0,1h,2h\n1,90min,3h\n")
+    failing = json.loads(sim("--json", "--failures", failures, example("search.json")))
+    assert failing["totals"]["failed"] > 0 and [s["trials"] for s in failing["searches"]] == [200, 50] and all(s["over"] for s in failing["searches"]), failing
+    for search, says in (({"maxTrials": 3}, '"maxTime" of the search is missing'), ({"maxTime": 3}, '"maxTrials" of the search is missing'), ([], '"search" of the search'),
+                         ({"maxTrials": 3, "maxTime": 0}, '"maxTime"'), ({"maxTrials": 1e9, "maxTime": 1}, '"maxTrials"'), ({"method": "external"}, '"method"'),
+                         ({"variant": "promote"}, 'no field of a search is called "variant" here'), ({"maxTrials": 3, "maxTime": 3, "divisor": 1}, '"divisor"')):
+        with open(os.path.join(d, "bad.json"), "w", encoding="utf-8") as f:
+            json.dump({"hosts": "1x1/1G", "jobs": [{"name": "a", "user": "u", "runtime": 60, "search": search}]}, f)
+        r = subprocess.run([SIM, os.path.join(d, "bad.json")], capture_output=True, text=True, check=False)
+        assert r.returncode == 1 and says in r.stderr, (search, r.stderr)
+
 with tempfile.TemporaryDirectory() as d:
     picture = os.path.join(d, "t.svg")
     sim(*CLUSTER, "--svg", picture, example("week.csv"))

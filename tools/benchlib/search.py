@@ -2,8 +2,13 @@
 """What a search costs: deciding (a program of its own), and a result's way from a trainer to the disk of the master and back."""
 import json
 import os
+import resource
+import subprocess
+import tempfile
+import time
 
 TRIALS = 8
+SIMULATED = 100000
 
 # A trial: how long report() takes the trainer, how long until it is on disk (one at a time), and how many a second get there.
 TRAINER = """
@@ -41,6 +46,21 @@ def run_search(hosts, trials):
     found = json.loads(hosts.execute("primusctl", "search", "show", str(number), "--json"))
     figures = [hosts.execute("primusctl", "logs", f"{number}[{row['trial']}]") for row in found["list"]]
     return [tuple(map(float, text.split("figures")[1].split()[:3])) for text in figures]
+
+
+def simulate(program, report):
+    """A search of so many trials that primus-sim plays: each is a job that is placed, and reports at its rungs."""
+    job = {"name": "big", "user": "u", "runtime": "4h", "gpus": 1, "cpus": 4, "memory": "32G",
+           "search": {"method": "adaptive-asha", "mode": "conservative", "maxTrials": SIMULATED, "maxTime": 256, "maxConcurrent": 1000, "divisor": 4}}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+        json.dump({"hosts": "100x64/512G/8", "jobs": [job]}, f)
+        f.flush()
+        began = time.perf_counter()
+        found = json.loads(subprocess.run([program, "--json", f.name], check=True, capture_output=True, text=True).stdout)["searches"][0]
+        took = time.perf_counter() - began
+    assert found["over"] and found["trials"] == SIMULATED, found
+    ok = report("search", f"primus-sim of {SIMULATED} trials, a decision with all around it", 1e6 * took / found["results"], "µs", goal=("value", "<=", 50))
+    return report("search", "its memory", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, "MiB") and ok
 
 
 def bench(hosts, report):
