@@ -3,6 +3,8 @@
 import json
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 import time
 
@@ -131,6 +133,78 @@ lib.primus_store_close(store)
     assert {r["metric"] for r in rows} == {"loss"} and [r["value"] for r in rows] == [0.1, 0.3, 0.2] and all(r["smaller"] and len(r["metrics"]) == 32 for r in rows)
     collected(cluster, job)
     assert steps(path) == ["t0/1", "t0/4"]
+
+
+def begins(cluster, *options, user="ml"):
+    """What a job says that begins from a checkpoint; or why there is none."""
+    config = json.dumps({"name": "f", "role": role(argv=["python3", "-c", FROM], memoryMb=256)})
+    f = cluster.exec("n1", "sh", "-c", "f=$(mktemp /tmp/from.XXXXXX); cat > $f; echo $f", user=user, input=config).strip()
+    done = cluster.run("n1", "primusctl", "submit", "--parsable", *options, f, user=user)
+    if done.returncode != 0:
+        return done.stderr
+    cluster.wait_job(done.stdout.strip(), user=user)
+    return cluster.primusctl("logs", done.stdout.strip(), user=user).strip()
+
+
+# boto3 of the build machine's, and what of Amazon's services is needed.
+BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "urllib3", "six", "requests", "chardet", "charset_normalizer", "idna", "certifi")
+PORT = 18081
+
+
+@pytest.fixture
+def bucket(cluster, shared_dir):
+    """A server of S3's kind on n1, and ml's keys to it, on all hosts, as a person would put them there."""
+    packages = pathlib.Path(pytest.importorskip("boto3").__file__).parents[1]
+    for name in BOTO3:
+        if (packages / f"{name}.py").exists():
+            shutil.copy(packages / f"{name}.py", shared_dir)
+        elif not (shared_dir / name).exists():
+            shutil.copytree(packages / name, shared_dir / name, ignore=lambda top, names: {n for n in names if n == "__pycache__" or (pathlib.Path(top).name == "data" and "." not in n and n != "s3")})
+    shutil.copy(pathlib.Path(__file__).parents[1] / "kit/httpd.py", shared_dir / "httpd-s3.py")
+    setup = f"""
+mkdir -p ~ml/.aws /usr/local/lib/python3.11/dist-packages
+printf '[default]\naws_access_key_id = AKIDTEST\naws_secret_access_key = s3/secret+key\n' > ~ml/.aws/credentials
+printf '[default]\nregion = eu-test-1\nendpoint_url = http://n1:{PORT}\n' > ~ml/.aws/config
+chown -R ml ~ml/.aws && chmod 600 ~ml/.aws/credentials
+for f in {" ".join(BOTO3)}; do ln -sf /shared/$f* /usr/local/lib/python3.11/dist-packages/; done
+"""
+    for node in cluster.nodes:
+        cluster.exec(node, "sh", "-ec", setup)
+    with cluster.process("n1", "/usr/bin/python3", "/shared/httpd-s3.py", "--bind", "0.0.0.0", "--port", str(PORT), stdin=subprocess.PIPE) as running:
+        assert running.stdout.readline().strip() == str(PORT)
+        yield "s3://bucket/of-a-job"
+    for node in cluster.nodes:
+        cluster.exec(node, "sh", "-c", f"rm -r ~ml/.aws; cd /usr/local/lib/python3.11/dist-packages && rm {' '.join(n + '*' for n in BOTO3)}")
+
+
+def test_in_a_bucket(cluster, bucket):
+    """The whole way where there is no directory that all see: told of, listed, a model, begun from, collected by who has the keys."""
+    job = cluster.submit({"name": "b", "env": {"WHERE": bucket}, "role": role(memoryMb=256)})
+    assert cluster.wait_job(job, timeout=60) == 0, cluster.primusctl("logs", str(job))
+    rows = {r["step"]: r for r in told(cluster, job, 5)}
+    assert [r["path"] for r in rows.values()] == [f"{bucket}/t0/step-{s:012}" for s in range(1, 6)] and {r["bytes"] for r in rows.values()} == {1000}
+    cluster.primusctl("model", "register", "far", str(rows[2]["checkpoint"]))
+    cluster.kill9("n1", MASTERD)
+    cluster.wait_nodes()
+    for name, step in (("far", 2), (rows[5]["checkpoint"], 5), (f"{bucket}/t0/step-000000000003", 3)):
+        assert begins(cluster, f"--from={name}") == f"begins from {step} 1000"
+    cluster.primusctl("checkpoints", "unpin", str(rows[5]["checkpoint"]))
+    collected(cluster, job)
+    assert {r["step"] for r in listed(cluster, job)} == {2, 5}, "the model's and the best, which is the latest"
+    names = json.loads(cluster.exec("n1", "python3", "-c", "import json; from primus import _bucket; print(json.dumps(sorted(_bucket.Bucket('%s/t0').sizes())))" % bucket, user="ml"))
+    assert names == [f"step-{s:012}/{n}" for s in (2, 5) for n in ("manifest-0.json", "rank-0/model")] + [f"whole-{s:012}" for s in (2, 5)]
+    for node in cluster.nodes:
+        assert "s3/secret" not in cluster.run(node, "journalctl", "-q", "--no-pager", "-b").stdout
+    # Who has no keys removes nothing, and says so; it stays marked until somebody who has some collects.
+    cluster.primusctl("model", "archive", "far@1")
+    for node in cluster.nodes:
+        cluster.exec(node, "mv", "/home/ml/.aws/credentials", "/home/ml/.aws/none")
+    jobs = re.findall(r"^Job (\d+) removes", cluster.primusctl("checkpoints", "gc", str(job)), re.M)
+    assert cluster.wait_job(jobs[0]) == 1 and "is left alone: s3://bucket" in cluster.primusctl("logs", jobs[0])
+    for node in cluster.nodes:
+        cluster.exec(node, "mv", "/home/ml/.aws/none", "/home/ml/.aws/credentials")
+    collected(cluster, job)
+    assert [r["step"] for r in listed(cluster, job)] == [5]
 
 
 def test_by_rest(cluster, where):
@@ -312,13 +386,7 @@ def test_models(cluster, where):
     assert steps(path) == ["t0/2", "t0/3", "t0/5"], "1 was x's, which is archived"
     assert [m["gone"] for m in models()] == [False, False, True]
 
-    def begun(*options, user="ml"):
-        f = cluster.exec("n1", "sh", "-c", "f=$(mktemp /tmp/from.XXXXXX); cat > $f; echo $f", user=user, input=json.dumps({"name": "f", "role": role(argv=["python3", "-c", FROM])})).strip()
-        done = cluster.run("n1", "primusctl", "submit", "--parsable", *options, f, user=user)
-        if done.returncode != 0:
-            return done.stderr
-        cluster.wait_job(done.stdout.strip(), user=user)
-        return cluster.primusctl("logs", done.stdout.strip(), user=user).strip()
+    begun = lambda *options, user="ml": begins(cluster, *options, user=user)
     assert begun("--from=digits") == "begins from 3 1000"
     assert begun("--from=digits@1") == "begins from 2 1000"
     assert begun(f"--from={inside}/t0/step-000000000005") == "begins from 5 1000"

@@ -232,3 +232,17 @@ def test_who_looks(place):
         with pytest.raises(ValueError, match="saves nothing"), looking.save(3):
             pass
     assert looking.latest().step == 2
+
+
+def test_where_it_is(place, monkeypatch, tmp_path):
+    """The profile's endpoint_url, where the environment says none."""
+    (tmp_path / "config").write_text(f"[default]\nendpoint_url = {os.environ['AWS_ENDPOINT_URL_S3']}\n[profile other]\nendpoint_url = http://127.0.0.1:1\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3")
+    kept = checkpoints.Store(place)
+    save(kept, 1)
+    assert model(kept.latest()) == "step 1"
+    monkeypatch.setenv("AWS_PROFILE", "other")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with pytest.raises(OSError, match="127.0.0.1:1"):
+        checkpoints.Store(place)

@@ -10,7 +10,7 @@ first.
                        whole-000000001000                 the mark
 
 boto3 (Debian: python3-boto3) speaks to it, with the keys that it finds: AWS_ACCESS_KEY_ID and the like, ~/.aws, an instance's role.
-AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL says where it is, when it is not Amazon's."""
+AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or endpoint_url of the profile in ~/.aws/config says where it is, when it is not Amazon's."""
 import atexit
 import contextlib
 import functools
@@ -38,9 +38,12 @@ def _client(pid, *environment):
     """One for each process, since its connections are not for two of them, and for what the environment says of keys."""
     import boto3.session
     import botocore.config
-    said = dict(environment)
-    return boto3.session.Session().client("s3", endpoint_url=said.get("AWS_ENDPOINT_URL_S3") or said.get("AWS_ENDPOINT_URL"),
-                                          config=botocore.config.Config(retries={"mode": "standard"}))
+    import botocore.exceptions
+    said, session = dict(environment), boto3.session.Session()
+    with contextlib.suppress(botocore.exceptions.ProfileNotFound):  # boto3 before 1.28 does not look for it there itself
+        said = {"of the profile": session._session.get_scoped_config().get("endpoint_url"), **said}
+    endpoint = said.get("AWS_ENDPOINT_URL_S3") or said.get("AWS_ENDPOINT_URL") or said.get("of the profile")
+    return session.client("s3", endpoint_url=endpoint, config=botocore.config.Config(retries={"mode": "standard"}))
 
 
 class Bucket:
@@ -53,8 +56,8 @@ class Bucket:
         try:
             import botocore.exceptions
             self._client = _client(os.getpid(), *((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
-        except ImportError:
-            raise ImportError("checkpoints in a bucket need boto3 (Debian: python3-boto3)") from None
+        except ImportError as e:
+            raise ImportError(f"checkpoints in a bucket need boto3 (Debian: python3-boto3): {e}") from None
         self.name, self.prefix = match[1], match[2] + "/"
         self.url = f"s3://{match[1]}/{match[2]}"
         self._errors = botocore.exceptions
