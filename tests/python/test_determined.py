@@ -89,6 +89,7 @@ def test_hosts(tmp_path):
     (SINGLE + "no_such_key: 1", {}, "no_such_key: is no key of an experiment"),
     ("entrypoint: x\nsearcher: {name: pbt, metric: m}", {}, "searcher.name: pbt is not here; a search of one's own"),
     ("entrypoint: x\nsearcher: {name: adaptive_asha, metric: m, max_trials: 3}", {}, "searcher.max_time: missing"),
+    ("entrypoint: x\nsearcher: {name: async_halving, metric: m, max_trials: 3, max_time: 9, divisor: 2.5}", {}, "searcher.divisor: 2.5 is not here"),
     ("entrypoint: x\nsearcher: {name: random, metric: m, source_trial_id: 3}", {}, "name the checkpoint"),
     ("entrypoint: x\nsearcher: {name: random, metric: m, source_checkpoint_uuid: 8f5f}", {}, "'8f5f' is no checkpoint of here"),
     ("entrypoint: x\nsearcher: {name: adaptive_asha, metric: m, max_length: {miles: 3}}", {}, "is no length"),

@@ -82,7 +82,10 @@ def search_of(searcher, hparams, seed):
     if name in ("async_halving", "adaptive_asha"):
         if not most:
             raise NotHere("searcher.max_time: missing: how long the best train, in units of time_metric")
-        search.update(maxTime=int(most), divisor=int(take(searcher, "divisor", (int, float), 4)),
+        divisor = take(searcher, "divisor", (int, float), 4)
+        if divisor != int(divisor):
+            raise NotHere(f"searcher.divisor: {divisor} is not here, only whole ones are")
+        search.update(maxTime=int(most), divisor=int(divisor),
                       maxRungs=take(searcher, "max_rungs" if name == "adaptive_asha" else "num_rungs", int, 5))
         if time:
             told["timeMetric"] = time
