@@ -80,7 +80,7 @@ def test_wrong_lines(ctl, words):
     assert r.returncode == 2 and r.stderr
 
 
-@pytest.mark.parametrize("words, says", [(("fork", "1"), "a search is a job: primusctl rerun --set KEY=VALUE JOB"), (("why", "1"), "primusctl why JOB[TRIAL]"),
+@pytest.mark.parametrize("words, says", [(("fork",), "usage: primusctl rerun"), (("submit", "--nothing"), "primusctl submit"), (("archive", "1"), "'primusctl list -a' alone"),
                                          (("continue",), "usage: primusctl search continue"), (("replay", "1", "--trials", "3"), "--trials goes with preview and continue"),
                                          (("show", "--env", "A=1", "1"), "--env and --secret go with continue")])
 def test_what_is_elsewhere(ctl, words, says):

@@ -49,7 +49,8 @@ def test_asha(cluster):
     reason = cluster.primusctl_json("status", str(job))["reason"]
     assert reason == f"9 of 9 trials succeeded; best: trial {found['best']}, loss {found['bestMetric']:.6g} at 27"
     short = next(r for r in rows if r["step"] < 27)
-    said = cluster.primusctl("why", f"{job}[{short['trial']}]")
+    said = cluster.primusctl("search", "why", f"{job}[{short['trial']}]")
+    assert said == cluster.primusctl("why", f"{job}[{short['trial']}]")
     assert "stopped at rung" in said and "loss" in said and ("goes on" in said or "go on" in said)
     best = cluster.primusctl("logs", f"{job}[{found['best']}]")
     assert "trained to the end with seed" in best

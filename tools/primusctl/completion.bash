@@ -187,9 +187,9 @@ _primusctl() {
         metrics | tensorboard) __primusctl_reply "$(__primusctl_jobs -a)" ;;
         search)
                 case ${#args[@]}:${args[0]} in
-                0:*) __primusctl_reply 'show preview continue replay' ;;
-                1:show | 1:continue | 1:replay) __primusctl_reply "$(__primusctl_jobs -a)" ;;
-                1:preview) __primusctl_files ;;
+                0:*) __primusctl_reply 'show preview continue replay submit fork why kill' ;;
+                1:show | 1:continue | 1:replay | 1:fork | 1:why | 1:kill) __primusctl_reply "$(__primusctl_jobs -a)" ;;
+                1:preview | 1:submit) __primusctl_files ;;
                 esac
                 ;;
         checkpoints)

@@ -172,9 +172,9 @@ _primusctl() {
         metrics | tensorboard) __primusctl_offer job $(__primusctl_jobs -a) ;;
         search)
                 case ${#args}:${args[1]} in
-                0:*) __primusctl_offer action show preview continue replay ;;
-                1:show | 1:continue | 1:replay) __primusctl_offer job $(__primusctl_jobs -a) ;;
-                1:preview) _files ;;
+                0:*) __primusctl_offer action show preview continue replay submit fork why kill ;;
+                1:show | 1:continue | 1:replay | 1:fork | 1:why | 1:kill) __primusctl_offer job $(__primusctl_jobs -a) ;;
+                1:preview | 1:submit) _files ;;
                 esac
                 ;;
         checkpoints)

@@ -94,6 +94,25 @@ static const struct command *find_command(const char *name) {
         return NULL;
 }
 
+/* What a search has in common with every job, so that 'primusctl search fork' is 'primusctl rerun'. NULL:
+ * nothing. */
+static const struct command *find_of_search(const char *verb) {
+        static const struct {
+                const char *verb;
+                const struct command *command;
+        } all[] = {
+                { "submit", &submit_command },
+                { "fork", &rerun_command },
+                { "why", &why_command },
+                { "kill", &kill_command },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++)
+                if (strcmp(all[i].verb, verb) == 0)
+                        return all[i].command;
+        return NULL;
+}
+
 static int help_all(void) {
         puts("primusctl COMMAND [OPTIONS] ...\n\nSubmit, watch and steer jobs of a Primus cluster.");
         for (size_t i = 0; i < ELEMENTSOF(commands); i++) {
@@ -224,6 +243,8 @@ static int dispatch(struct cli *c, int argc, char **argv) {
         command = find_command(args[0]);
         if (!command)
                 return unknown_command(c, args[0]);
+        if (command == &search_command && n > 1 && find_of_search(args[1]))
+                return run_command_line(c, find_of_search(args[1]), (int)n - 2, args + 2, &global);
         return run_command_line(c, command, (int)n - 1, args + 1, &global);
 }
 

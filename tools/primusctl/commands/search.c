@@ -366,20 +366,13 @@ static int search_run(struct cli *c, void *options, char **args, size_t n) {
                   continue_search },
                 { "replay", "[JOB]", 0, 1, replay_search },
         };
-        static const char *const elsewhere[][2] = {
-                { "submit", "primusctl submit FILE" },
-                { "fork", "primusctl rerun --set KEY=VALUE JOB" },
-                { "why", "primusctl why JOB[TRIAL]" },
-                { "kill", "primusctl kill JOB, or JOB[TRIAL]" },
-                { "archive", "primusctl list -a, which alone lists what has ended" },
-        };
         const struct search_options *o = options;
         const struct cli_verb *verb;
         int r;
 
-        for (size_t i = 0; i < ELEMENTSOF(elsewhere); i++)
-                if (strcmp(args[0], elsewhere[i][0]) == 0)
-                        return cli_usage(c, "a search is a job: %s", elsewhere[i][1]);
+        if (strcmp(args[0], "archive") == 0)
+                return cli_usage(
+                        c, "there is no need to: what has ended is listed by 'primusctl list -a' alone");
         r = cli_verb_find(c, "search", verbs, ELEMENTSOF(verbs), args, n, &verb);
 
         if (r)
@@ -410,7 +403,7 @@ const struct command search_command = {
                 "are its elements: 'primusctl logs 418[7]' is the output of trial 7, 'primusctl why 418[7]' says why it ended.\n"
                 "show: the trials, the best first. preview: rungs, and the parameters of the first trials, of a file; no\n"
                 "master is asked. continue: more trials of one that runs or has ended, under its number. replay: whether\n"
-                "what happened, told again, decides the same.",
+                "what happened, told again, decides the same. submit, fork (rerun), why and kill are those of every job.",
         .options = search_options,
         .options_size = sizeof(struct search_options),
         .lists = { offsetof(struct search_options, env) + 1, offsetof(struct search_options, secrets) + 1 },
