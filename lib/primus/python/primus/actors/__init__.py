@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that live in processes of their own, and are called as if they were here.
+
+    from primus import actors
+
+    @actors.remote
+    class Counter:
+        def __init__(self, start):
+            self.n = start
+        def add(self, k):
+            self.n += k
+            return self.n
+
+    with actors.Pool(slots=4, preload=["numpy"]):
+        counters = [Counter(i) for i in range(4)]
+        futures = [c.add(10) for c in counters]        # all four at once
+        print([f.result() for f in futures])
+
+A call gives a Future at once, a concurrent.futures.Future that can be awaited as well; calls of one caller run in their order, as many
+as one likes may be under way. What a method raises comes as it is, with the actor's traceback as its cause, and the actor lives on. One
+that dies says how: ActorDied. Arrays are not copied into pickles. With async methods calls run as tasks of a loop; with
+@remote(concurrency=8) in eight threads.
+
+A process of an actor is forked from one that has imported what preload= names, so it is there within milliseconds. All of it runs on
+this host, as this user, over sockets that no other process can connect to. Classes go by name where they are in a module, and by value
+(cloudpickle) where the script alone knows them."""
+from . import errors
+from ._caller import Future
+from .errors import ActorDied, ActorError, NotConstructed, NotSent, PoolClosed, PreloadRefused, RemoteTraceback
+from .executor import ActorPool, Executor, as_completed, wait
+from .pool import Handle, Pool, current
+
+__all__ = ["ActorDied", "ActorError", "ActorPool", "Executor", "Future", "Handle", "NotConstructed", "NotSent", "Pool", "PoolClosed", "PreloadRefused",
+           "RemoteTraceback", "as_completed", "current", "errors", "kill", "remote", "wait"]
+
+
+class RemoteClass:
+    """What @remote makes of a class. Called, it makes an actor in the pool that was opened last; on(pool) in that one.
+
+    local   the class itself"""
+
+    def __init__(self, made, concurrency=None):
+        if not isinstance(made, type):
+            raise TypeError(f"@remote is for classes, and {made!r} is none")
+        if concurrency is not None and concurrency < 1:
+            raise ValueError("concurrency is at least 1")
+        self._primus_class, self.concurrency = made, concurrency
+        self.__name__, self.__qualname__, self.__module__, self.__doc__ = made.__name__, made.__qualname__, made.__module__, made.__doc__
+
+    @property
+    def local(self):
+        return self._primus_class
+
+    def __call__(self, *args, **kwargs):
+        return current().create(self, *args, **kwargs)
+
+    def on(self, pool):
+        return lambda *args, **kwargs: pool.create(self, *args, **kwargs)
+
+
+def remote(made=None, *, concurrency=None):
+    """@remote, or @remote(concurrency=N): up to so many calls at a time, in threads, or of async methods as tasks (1000)."""
+    if made is None:
+        return lambda one: RemoteClass(one, concurrency)
+    return RemoteClass(made, concurrency)
+
+
+def kill(handle):
+    """At once, whatever it does: its calls get ActorDied."""
+    handle._pool.kill(handle)

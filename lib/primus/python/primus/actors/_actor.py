@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An actor's process: hears calls in their order, and answers. Of a class without anything special one call runs at a time, in the main
+thread; with concurrency= in so many threads; one that has async methods runs them as tasks of a loop, in the main thread, too."""
+import asyncio
+import collections
+import concurrent.futures
+import inspect
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import traceback
+
+from . import _ship, _wire
+
+FLUSH = 1 << 16  # bytes of answers that are kept back while there is more to do
+LOOK_SECONDS = 0.001  # behind a call that took so long, what has come meanwhile is looked at before the next one: it may be cancelled
+
+
+def _told(error):
+    """(pickle of the exception, its traceback as text)"""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    try:
+        body = pickle.dumps(error, 5)
+        pickle.loads(body)  # many can be written and not read
+    except Exception:
+        body = pickle.dumps(RuntimeError(f"{type(error).__qualname__}: {error}"), 5)
+    return body, text
+
+
+class Answers:
+    """What is said to the caller. Answers are kept back while there is more to do, so that many take one system call."""
+
+    def __init__(self, s):
+        self._s = s
+        self._lock = threading.Lock()
+        self._waiting, self._size = [], 0
+
+    def say(self, kind, id, value):
+        try:
+            body, buffers = _wire.pickled(value)
+        except Exception as e:
+            kind, (body, buffers) = _wire.RAISED, _wire.pickled(_told(_not_returned(e)))
+        parts = _wire.framed(kind, id, body, buffers)
+        with self._lock:
+            if len(parts) > 1:
+                self._flush()
+                _wire.send(self._s, parts)
+                return
+            self._waiting.append(parts[0])
+            self._size += len(parts[0])
+            if self._size >= FLUSH:
+                self._flush()
+
+    def flush(self):
+        if self._waiting:
+            with self._lock:
+                self._flush()
+
+    def _flush(self):
+        if self._waiting:
+            waiting, self._waiting, self._size = self._waiting, [], 0
+            _wire.send(self._s, [b"".join(waiting)])
+
+
+def _not_returned(error):
+    from .errors import NotSent
+    raised = NotSent(f"what the method returned cannot be sent: {error}")
+    raised.__cause__ = error
+    return raised
+
+
+class Actor:
+    def __init__(self, s):
+        self.reader, self.answers = _wire.Reader(s), Answers(s)
+        self.queue = collections.OrderedDict()  # by id: (body, buffers) of calls that have not begun
+        self.object = self.broken = None
+        self.leaving = False  # nothing more will come
+        self.socket = s
+
+    # ---- what has come
+
+    def read(self, block):
+        """False: nothing has come (and block is False), or nothing will any more."""
+        try:
+            if self.leaving or not self.reader.read(block):
+                return False
+        except _wire.Ended:
+            self.leaving = True
+            return False
+        self.take()
+        return True
+
+    def take(self):
+        for kind, id, body, buffers in self.reader.frames():
+            if kind == _wire.CALL:
+                self.queue[id] = body, buffers
+            elif kind == _wire.CANCEL:
+                if self.queue.pop(id, None) is None:
+                    self.cancel(id)
+            else:
+                raise _wire.Malformed("that is no frame for an actor")
+
+    def cancel(self, id):
+        """One that has begun."""
+
+    def next(self):
+        id, (body, buffers) = self.queue.popitem(last=False)
+        return id, body, buffers
+
+    # ---- what is done
+
+    def construct(self):
+        """The first frame. Raises Ended."""
+        while True:
+            self.reader.read(True)
+            for kind, id, body, buffers in self.reader.frames():
+                if kind != _wire.CREATE:
+                    raise _wire.Malformed("an actor begins with its class")
+                concurrency = None
+                try:
+                    data, concurrency, args, kwargs = pickle.loads(body)
+                    made = _ship.taken(data)
+                    args, kwargs = pickle.loads(args, buffers=buffers), pickle.loads(kwargs)
+                    self.object = made(*args, **kwargs)
+                except Exception as e:
+                    self.broken = _told(e)
+                    self.answers.say(_wire.BROKEN, id, self.broken)
+                else:
+                    self.answers.say(_wire.DONE, id, None)
+                return concurrency
+
+    def read_call(self, body, buffers):
+        """(the bound method, args, kwargs)"""
+        name, args, kwargs = pickle.loads(body, buffers=buffers)
+        if name == "__ping__":
+            return (lambda: None), (), {}
+        return getattr(self.object, name), args, kwargs
+
+    def run_call(self, id, body, buffers):
+        try:
+            method, args, kwargs = self.read_call(body, buffers)
+            value = method(*args, **kwargs)
+        except Exception as e:
+            self.answers.say(_wire.RAISED, id, _told(e))
+        else:
+            self.answers.say(_wire.DONE, id, value)
+
+    def run_all(self):
+        while self.queue:
+            id, body, buffers = self.next()
+            if self.broken:
+                self.answers.say(_wire.BROKEN, id, self.broken)
+                continue
+            began = time.monotonic()
+            self.run_call(id, body, buffers)
+            if time.monotonic() - began > LOOK_SECONDS:
+                self.answers.flush()
+                while self.read(False):
+                    pass
+
+    def run(self):
+        """Until nothing more comes, and all of it is done."""
+        self.take()
+        while self.queue or not self.leaving:
+            self.run_all()
+            self.answers.flush()
+            self.read(True)
+        self.answers.flush()
+
+
+class ThreadedActor(Actor):
+    def __init__(self, actor, concurrency):
+        self.__dict__.update(actor.__dict__)
+        self.threads = concurrent.futures.ThreadPoolExecutor(concurrency, "actor")
+        self.begun = {}  # by id
+
+    def cancel(self, id):
+        begun = self.begun.pop(id, None)
+        if begun is not None:
+            begun.cancel()
+
+    def _one(self, id, body, buffers):
+        self.run_call(id, body, buffers)
+        self.begun.pop(id, None)
+        self.answers.flush()
+
+    def run_all(self):
+        while self.queue:
+            id, body, buffers = self.next()
+            self.begun[id] = self.threads.submit(self._one, id, body, buffers)
+
+    def run(self):
+        super().run()
+        self.threads.shutdown()
+
+
+class AsyncActor(Actor):
+    def __init__(self, actor, concurrency):
+        self.__dict__.update(actor.__dict__)
+        self.tasks, self.concurrency = {}, concurrency
+
+    def cancel(self, id):
+        if id in self.tasks:
+            self.tasks[id].cancel()
+
+    async def _one(self, id, body, buffers, room):
+        try:
+            async with room:
+                method, args, kwargs = self.read_call(body, buffers)
+                value = method(*args, **kwargs)
+                if inspect.isawaitable(value):
+                    value = await value
+        except asyncio.CancelledError:
+            pass  # who has cancelled it waits for nothing
+        except Exception as e:
+            self.answers.say(_wire.RAISED, id, _told(e))
+        else:
+            self.answers.say(_wire.DONE, id, value)
+        self.tasks.pop(id, None)
+        self.answers.flush()
+
+    def _hear(self, loop, over, room):
+        while self.read(False):
+            self._begin(loop, room)
+        if self.leaving and not over.done():
+            over.set_result(None)
+
+    def _begin(self, loop, room):
+        while self.queue:
+            id, body, buffers = self.next()
+            self.tasks[id] = loop.create_task(self._one(id, body, buffers, room))
+
+    async def _serve(self):
+        loop, room = asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency)
+        over = loop.create_future()
+        self.take()
+        self._begin(loop, room)
+        self.answers.flush()
+        loop.add_reader(self.socket, self._hear, loop, over, room)
+        self._hear(loop, over, room)
+        await over
+        loop.remove_reader(self.socket)
+        while self.tasks:
+            await asyncio.wait(list(self.tasks.values()))
+
+    def run(self):
+        asyncio.run(self._serve())
+
+
+def _is_async(made):
+    return any(inspect.iscoroutinefunction(getattr(type(made), name, None)) for name in dir(type(made)))
+
+
+def _serve(s):
+    actor = Actor(s)
+    concurrency = actor.construct()
+    if actor.broken is None and _is_async(actor.object):
+        actor = AsyncActor(actor, concurrency or 1000)
+    elif actor.broken is None and concurrency and concurrency > 1:
+        actor = ThreadedActor(actor, concurrency)
+    actor.run()
+
+
+def run(s):
+    """Does not return: ends the process. What a method raises of SystemExit is its status."""
+    status = 0
+    try:
+        _serve(s)
+    except _wire.Ended:
+        pass
+    except SystemExit as e:
+        status = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
+        if status and not isinstance(e.code, int):
+            print(e.code, file=sys.stderr)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(status & 0xFF)

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The caller's end of an actor: calls that are under way, and who reads their answers.
+
+Whoever waits for an answer reads, and hands others theirs (leader and followers): no thread has to wake another one for a call whose
+caller waits. Where nobody waits, but somebody is to be told (a callback, await, wait()), the pool's thread reads (_watch.py).
+
+What is said is said in whole frames, under one lock; no answer is handed out while that is held, since who gets one may call again."""
+import concurrent.futures
+import contextlib
+import os
+import pickle
+import select
+import socket
+import threading
+import time
+
+from . import _wire
+from .errors import ActorDied, ActorError, NotConstructed, NotSent, RemoteTraceback
+
+DEATH_SECONDS = 5  # so long the end of a connection waits for why
+PENDING = concurrent.futures._base.PENDING
+SEND_FLAGS = int(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
+
+
+class Future(concurrent.futures.Future):
+    """A call's result: a concurrent.futures.Future, which can be awaited, too.
+
+    cancel()   True: nobody gets the result. A call that has not begun does not; of an async method the task is cancelled; another
+               one that has begun goes on."""
+
+    def __init__(self, connection):
+        super().__init__()
+        self._connection, self.id = connection, None
+        self._waiters = _Waiters(self)
+
+    def result(self, timeout=None):
+        if self._state == PENDING:
+            self._connection.wait_for(self, timeout)
+        return super().result(0 if timeout is not None else None)
+
+    def exception(self, timeout=None):
+        if self._state == PENDING:
+            self._connection.wait_for(self, timeout)
+        return super().exception(0 if timeout is not None else None)
+
+    def done(self):
+        if self._state == PENDING:
+            self._connection.look()
+        return super().done()
+
+    def add_done_callback(self, fn):
+        if self._state == PENDING:
+            self._connection.watch()
+        super().add_done_callback(fn)
+
+    def cancel(self):
+        if self.cancelled():
+            return True
+        cancelled = super().cancel()
+        if cancelled:
+            self._connection.cancel(self)
+        return cancelled
+
+    def __await__(self):
+        import asyncio
+        return asyncio.wrap_future(self).__await__()
+
+
+class _Waiters(list):
+    """concurrent.futures.wait() and as_completed() put theirs in here: somebody has to read then."""
+
+    def __init__(self, future):
+        super().__init__()
+        self._future = future
+
+    def append(self, waiter):
+        super().append(waiter)
+        self._future._connection.watch()
+
+
+class Connection:
+    """To one actor, for any number of threads. what: its name for people; watcher: who reads when nobody waits."""
+
+    def __init__(self, s, what, watcher):
+        self.socket, self.what, self._watcher = s, what, watcher
+        self._reader = _wire.Reader(s)
+        self._pending = {}  # by id: those that are under way
+        self._next = 0
+        self._sending = threading.Lock()  # and what the next id is
+        self._changed = threading.Condition()
+        self._reading = False  # somebody does
+        self._followers = 0  # who wait for what that one hands out
+        self._watched = False
+        self.over = None  # the exception that every call gets
+        self._died, self._why = threading.Event(), None
+        self._pid = os.getpid()
+
+    # ---- calling
+
+    def call(self, name, args, kwargs):
+        """A Future. What cannot be pickled is its exception, NotSent."""
+        if self._pid != os.getpid():
+            raise ActorError(f"{self.what} was made by another process, which this one was forked from")
+        future = Future(self)
+        try:
+            body, buffers = _wire.pickled((name, args, kwargs))
+        except Exception as e:
+            self._fail(future, NotSent(f"{self.what}: cannot be sent: {e}"), e)
+            return future
+        return self._start(future, _wire.CALL, body, buffers)
+
+    def construct(self, body, buffers):
+        """The first call of all; nobody needs its Future."""
+        return self._start(Future(self), _wire.CREATE, body, buffers)
+
+    def _start(self, future, kind, body, buffers):
+        late = []
+        try:
+            with self._sending:
+                future.id = id = self._next
+                self._next = id + 1
+                self._pending[id] = future
+                if self.over is None:
+                    self._send(_wire.framed(kind, id, body, buffers), late)
+        except _wire.Ended:
+            self._lost()
+        for frame in late:
+            self._hear(*frame)
+        if self.over is not None and self._pending.pop(id, None) is not None:
+            future.set_exception(self.over)
+        return future
+
+    @staticmethod
+    def _fail(future, error, cause):
+        error.__cause__ = cause
+        future.set_exception(error)
+
+    def _send(self, parts, late):
+        """The lock is held. Who cannot send, since the actor waits for its answers to be read, reads them into late."""
+        left = _wire.size_of(parts)
+        while left:
+            try:
+                sent = self.socket.sendmsg(parts[:512], (), SEND_FLAGS)
+            except BlockingIOError:
+                self._until_writable(late)
+                continue
+            except OSError:
+                raise _wire.Ended("the other end is gone") from None
+            left -= sent
+            if left:
+                parts = _wire.rest_of(parts, sent)
+
+    def _until_writable(self, late):
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN | select.POLLOUT)
+        events = poll.poll(1000)
+        if events and events[0][1] & ~select.POLLOUT and self._begin_reading():
+            try:
+                if self._reader.read(False):
+                    late.extend(self._reader.frames())
+            finally:
+                self._stop_reading()
+
+    def cancel(self, future):
+        """One that has been cancelled here."""
+        if self._pending.pop(future.id, None) is None:
+            return  # its answer has just come
+        future.set_running_or_notify_cancel()
+        late = []
+        try:
+            with self._sending:
+                self._send(_wire.framed(_wire.CANCEL, future.id, b""), late)
+        except _wire.Ended:
+            self._lost()
+        for frame in late:
+            self._hear(*frame)
+
+    def leave(self):
+        """Behind all calls that are under way, the actor ends. Waits for no lock: a handle may go anywhere."""
+        if self.over is not None or self._pid != os.getpid():
+            return
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
+        self.watch()  # its end is to be seen
+
+    # ---- hearing
+
+    def wait_for(self, future, timeout):
+        """Until it is done, or the time is over."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while future._state == PENDING:
+            if not self._follow(future, end):
+                return
+            if future._state != PENDING:
+                self._stop_reading()
+                return
+            try:
+                while future._state == PENDING:
+                    if end is not None and not self._readable(end - time.monotonic()):
+                        return
+                    self._read(True)
+            finally:
+                self._stop_reading()
+
+    def _follow(self, future, end):
+        """Until this thread is the one that reads (True), or the time is over."""
+        with self._changed:
+            self._followers += 1
+            try:
+                while self._reading and future._state == PENDING:
+                    if not self._changed.wait(None if end is None else max(end - time.monotonic(), 0)):
+                        return False
+            finally:
+                self._followers -= 1
+            if self._reading:
+                return False  # it is done
+            self._reading = True
+            return True
+
+    def _begin_reading(self):
+        with self._changed:
+            if self._reading:
+                return False
+            self._reading = True
+            return True
+
+    def _stop_reading(self):
+        with self._changed:
+            self._reading = False
+            if self._followers:
+                self._changed.notify_all()
+        if self._watched:
+            self._watcher.look_at(self)
+
+    def _readable(self, seconds):
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        return seconds > 0 and bool(poll.poll(seconds * 1000))
+
+    def look(self):
+        """Reads what is there, without waiting."""
+        if self._begin_reading():
+            try:
+                while self.over is None and self._read(False):
+                    pass
+            finally:
+                self._stop_reading()
+
+    def _read(self, block):
+        """Of who reads alone. False: nothing has come."""
+        try:
+            if not self._reader.read(block):
+                return False
+            frames = list(self._reader.frames())
+        except OSError:
+            self._lost()
+            return False
+        for frame in frames:
+            self._hear(*frame)
+        if self._followers:
+            with self._changed:
+                self._changed.notify_all()
+        return True
+
+    def _hear(self, kind, id, body, buffers):
+        future = self._pending.pop(id, None)
+        if future is None:
+            return
+        try:
+            value = pickle.loads(body, buffers=buffers)
+            if kind != _wire.DONE:
+                value = _raised(*value)
+        except Exception as e:
+            value, kind = NotSent(f"{self.what}: its answer cannot be read here: {e}"), _wire.RAISED
+            value.__cause__ = e
+        if kind == _wire.BROKEN:
+            cause, value = value, NotConstructed(f"{self.what} could not be constructed: {value!r}")
+            value.__cause__ = cause
+        try:
+            if kind == _wire.DONE:
+                future.set_result(value)
+            else:
+                future.set_exception(value)
+        except concurrent.futures.InvalidStateError:  # it has just been cancelled
+            future.set_running_or_notify_cancel()
+
+    def watch(self):
+        """From now on somebody reads, also when nobody waits."""
+        if self.over is None:
+            self._watched = True
+            self._watcher.look_at(self)
+
+    # ---- its end
+
+    def died(self, error):
+        """Told by the pool: this is why."""
+        self._why = error
+        self._died.set()
+
+    def _lost(self):
+        """The connection is over; the pool says why."""
+        self._watcher.wait_for(self._died, DEATH_SECONDS)
+        self.end(self._why or ActorDied(f"{self.what} has ended, and nobody says why"))
+
+    def end(self, error):
+        """Every call gets that."""
+        self.over = self.over or error
+        self._watched = False
+        while self._pending:  # who adds one meanwhile takes it away again
+            with contextlib.suppress(KeyError):
+                _, future = self._pending.popitem()
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(self.over)
+        with self._changed:
+            self._changed.notify_all()
+        self._watcher.forget(self)
+
+
+def _raised(body, text):
+    """What the method raised, as it was; where that cannot be had here, in words."""
+    try:
+        error = pickle.loads(body)
+        if not isinstance(error, BaseException):
+            raise TypeError
+    except Exception:
+        error = RuntimeError(text.strip().rsplit("\n", 1)[-1])
+    error.__cause__ = RemoteTraceback(text)
+    return error

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes processes of actors, by fork: what they need is imported once. Started by the pool, with a socket as descriptor 0; it ends, and
+all its actors with it, when the other end of that is gone.
+
+Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket; {"kill": ID}.
+To it: {"ready": true} or {"refused": WHY}; {"started": ID, "pid": PID}; {"died": ID, "status": WAIT STATUS}."""
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+
+from . import _actor
+
+PACKET_MAX = 1 << 16
+PR_SET_PDEATHSIG = 1
+
+
+def _threads():
+    return len(os.listdir("/proc/self/task"))
+
+
+def preload(names):
+    """Imports them. A sentence why not, or None."""
+    for name in names:
+        before = _threads()
+        try:
+            importlib.import_module(name)
+        except Exception as e:
+            return f"preload: {name} cannot be imported: {e}"
+        if _threads() > before:
+            return f"preload: {name} starts threads, which a fork would not take along"
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_initialized():
+            return f"preload: {name} initialises CUDA, which a fork must not share"
+    return None
+
+
+class Zygote:
+    def __init__(self, control):
+        self.control = control
+        self.warm = []  # (pid, socket) of children that wait for an actor
+        self.wanted = 0  # of these
+        self.actors = {}  # pid by id
+        self.ids = {}  # id by pid
+        self.woken = self.wake = -1  # a pipe that SIGCHLD writes to
+
+    def fork(self):
+        """A child that waits to be told which actor it is."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                ours.close()
+                self._become_actor(theirs)
+            finally:
+                os._exit(70)
+        theirs.close()
+        return pid, ours
+
+    def _become_actor(self, told):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        parent = os.getppid()
+        self.control.close()
+        for _, s in self.warm:
+            s.close()
+        os.close(self.woken)
+        os.close(self.wake)
+        _, descriptors, _, _ = socket.recv_fds(told, 16, 1)
+        if not descriptors or os.getppid() != parent:
+            os._exit(0)
+        told.close()
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            numpy.random.seed()  # Python's own begins anew by itself
+        _actor.run(socket.socket(fileno=descriptors[0]))
+
+    def start(self, id, descriptor):
+        while True:
+            pid, s = self.warm.pop(0) if self.warm else self.fork()
+            try:
+                socket.send_fds(s, [b"actor"], [descriptor])
+                break
+            except OSError:  # it has been killed
+                continue
+            finally:
+                s.close()
+        os.close(descriptor)
+        self.actors[id], self.ids[pid] = pid, id
+        self.say(started=id, pid=pid)
+
+    def kill(self, id):
+        if id in self.actors:
+            os.kill(self.actors[id], signal.SIGKILL)
+
+    def say(self, **what):
+        try:
+            self.control.send(json.dumps(what).encode())
+        except OSError:
+            self.end()
+
+    def reap(self):
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            id = self.ids.pop(pid, None)
+            if id is not None:
+                del self.actors[id]
+                self.say(died=id, status=status)
+            else:
+                self.warm = [w for w in self.warm if w[0] != pid]
+
+    def end(self):
+        for pid in [*self.ids, *(w[0] for w in self.warm)]:
+            os.kill(pid, signal.SIGKILL)
+        os._exit(0)
+
+    def hear(self):
+        data, descriptors, _, _ = socket.recv_fds(self.control, PACKET_MAX, 1)
+        if not data:
+            self.end()
+        question = json.loads(data)
+        if "start" in question:
+            self.start(question["start"], descriptors[0])
+        elif "kill" in question:
+            self.kill(question["kill"])
+
+    def run(self):
+        data, _, _, _ = socket.recv_fds(self.control, PACKET_MAX, 0)
+        if not data:
+            return
+        settings = json.loads(data)
+        sys.path[:] = settings["path"]
+        why = preload(settings["preload"])
+        if why:
+            self.say(refused=why)
+            return
+        self.wanted = settings["warm"]
+        gc.collect()
+        gc.freeze()
+        self.woken, self.wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        poll.register(self.woken, select.POLLIN)
+        self.say(ready=True)
+        while True:
+            # Children are made ahead of need when there is nothing else to do.
+            events = poll.poll(0 if len(self.warm) < self.wanted else None)
+            for fd, _ in events:
+                if fd == self.woken:
+                    os.read(self.woken, 4096)
+                    self.reap()
+                else:
+                    self.hear()
+            if not events:
+                self.warm.append(self.fork())
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the pool's process, which ends this one
+    pool = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # an actor's standard input is not the pool
+    Zygote(pool).run()

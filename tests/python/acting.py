@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes whose objects are actors in test_actors.py, by their names in a module."""
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+from primus import actors
+
+
+class Odd(Exception):
+    """Can be pickled, and not be read."""
+
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+class Plain:
+    """Not decorated."""
+
+    def __init__(self, n=0, fail=False):
+        if fail:
+            raise ValueError(f"no {n}")
+        self.n, self.seen = n, []
+
+    def add(self, k):
+        self.n += k
+        return self.n
+
+    def note(self, k):
+        self.seen.append(k)
+
+    def noted(self):
+        return self.seen
+
+    def fail(self, error=None):
+        if error:
+            raise error
+        return 1 / 0
+
+    def odd(self):
+        raise Odd(1, 2)
+
+    def echo(self, value, *more, **named):
+        return (value, more, named) if more or named else value
+
+    def change(self, array):
+        array[0] += 1
+        return array
+
+    def lock(self):
+        return threading.Lock()
+
+    def sleep(self, seconds):
+        time.sleep(seconds)
+        return seconds
+
+    def exit(self, status):
+        sys.exit(status)
+
+    def abort(self):
+        os.kill(os.getpid(), signal.SIGABRT)
+
+    def where(self):
+        files = []
+        for fd in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(FileNotFoundError):  # of this very listing
+                files.append(os.readlink(f"/proc/self/fd/{fd}").split(":")[0])
+        return os.getpid(), os.getppid(), files, sys.stdin.read()
+
+    def draw(self):
+        import numpy
+        return random.random(), numpy.random.random()
+
+    def speak(self, text):
+        print(text)
+        print(text, file=sys.stderr)
+
+    def threads(self):
+        return len(os.listdir("/proc/self/task"))
+
+
+Counter = actors.remote(Plain)
+
+
+@actors.remote(concurrency=4)
+class Threaded:
+    def __init__(self):
+        self.barrier = threading.Barrier(4)
+
+    def meet(self):
+        self.barrier.wait(10)
+        return threading.current_thread().name
+
+    def wait(self, seconds):
+        time.sleep(seconds)
+
+
+@actors.remote
+class Async:
+    def __init__(self):
+        self.event, self.log = None, []
+
+    async def wait(self):
+        self.event = self.event or asyncio.Event()
+        try:
+            await self.event.wait()
+        except asyncio.CancelledError:
+            self.log.append("cancelled")
+            raise
+        return "told"
+
+    async def tell(self):
+        self.event = self.event or asyncio.Event()
+        self.event.set()
+
+    def plain(self):
+        return self.log
+
+    async def fail(self):
+        raise KeyError("k")
+
+
+@actors.remote(concurrency=2)
+class Few:
+    def __init__(self):
+        self.now = self.most = 0
+
+    async def work(self):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.02)
+        self.now -= 1
+        return self.most
+
+
+def double(x):
+    return 2 * x
+
+
+def die(x):
+    os._exit(3)

@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""primus.actors on one host: objects in processes of their own; what they raise, how they die, and who waits for whom."""
+import asyncio
+import concurrent.futures
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
+
+import acting  # noqa: E402
+from acting import Async, Counter, Few, Plain, Threaded  # noqa: E402
+from primus import actors  # noqa: E402
+
+
+@pytest.fixture
+def pool():
+    with actors.Pool(slots=4) as pool:
+        yield pool
+
+
+def until(true, seconds=10):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+# ---- calls
+
+def test_it_keeps_its_state(pool):
+    one, other = Counter(5), Counter.on(pool)(n=7)
+    assert [one.add(1).result(), one.add(2).result(), other.add(0).result()] == [6, 8, 7]
+    assert one.echo(1, 2, a=3).result() == (1, (2,), {"a": 3})
+    assert pool.create(Plain, 3).add(1).result() == 4 and Counter.local(1).add(1) == 2
+    for k in range(1000):
+        one.note(k)
+    assert one.noted().result() == list(range(1000)), "in their order"
+    with pytest.raises(AttributeError, match="not for others"):
+        one._n
+
+
+def test_what_it_raises(pool):
+    """Comes as it was, with the actor's traceback; and the actor lives on."""
+    one = Counter(5)
+    with pytest.raises(ZeroDivisionError) as e:
+        one.fail().result()
+    assert isinstance(e.value.__cause__, actors.RemoteTraceback) and "acting.py" in str(e.value.__cause__) and "return 1 / 0" in str(e.value.__cause__)
+    with pytest.raises(KeyError, match="mine"):
+        one.fail(KeyError("mine")).result()
+    with pytest.raises(RuntimeError, match="Odd: 1"):
+        one.odd().result()
+    with pytest.raises(AttributeError, match="nothing"):
+        one.nothing().result()
+    assert isinstance(one.fail().exception(), ZeroDivisionError) and one.add(1).result() == 6
+
+
+def test_constructors(pool):
+    broken = Counter(3, fail=True)
+    for _ in range(2):
+        with pytest.raises(actors.NotConstructed, match="no 3") as e:
+            broken.add(1).result()
+        assert isinstance(e.value.__cause__, ValueError) and "acting.py" in str(e.value.__cause__.__cause__)
+    with pytest.raises(actors.NotConstructed, match="missing 1 required"):
+        pool.create(acting.Odd, 1).anything().result()
+
+
+def test_what_cannot_be_sent(pool):
+    one = Counter()
+    with pytest.raises(actors.NotSent, match="cannot be sent: cannot pickle"):
+        one.echo(threading.Lock()).result()
+    with pytest.raises(actors.NotSent, match="returned cannot be sent: cannot pickle"):
+        one.lock().result()
+    with pytest.raises(Exception, match="does not travel"):
+        one.echo(one).result()
+    assert one.add(1).result() == 1
+
+
+@pytest.mark.parametrize("n", [1, 16383, 16384, 16385, 1 << 20, (1 << 20) + 1, 30 << 20])
+def test_arrays(pool, n):
+    one, array = Counter(), np.arange(n, dtype=np.uint8)
+    back = one.change(array).result()
+    assert back.flags.writeable and back[0] == array[0] + 1 and (back[1:] == array[1:]).all()
+    some = [np.full(n // 7 + 1, i) for i in range(7)]
+    assert all((a == b).all() for a, b in zip(some, one.echo({"a": some}).result()["a"]))
+
+
+# ---- futures
+
+def test_many_under_way(pool):
+    """More than sockets hold, both ways: nobody waits for the other."""
+    one, text = Counter(), "x" * 3000
+    futures = [one.echo(text) for _ in range(3000)]
+    assert all(f.result() == text for f in futures)
+    futures = [one.add(1) for _ in range(10000)]
+    assert [f.result() for f in futures] == list(range(1, 10001))
+
+
+def test_callbacks_that_call(pool):
+    """Whoever gets an answer may call at once, also while another call waits for room."""
+    one, done, text = Counter(), [], "x" * 5000
+    again = lambda f: done.append(one.add(1)) if len(done) < 500 else None
+    for f in [one.echo(text) for _ in range(500)]:
+        f.add_done_callback(again)
+    until(lambda: len(done) == 500)
+    assert sorted(f.result() for f in done) == list(range(1, 501))
+
+
+def test_callers(pool):
+    """Eight threads, of one actor: each gets its own answers, and its calls are in their order."""
+    one, wrong = Counter(), []
+
+    def caller(me):
+        for k in range(300):
+            if one.echo((me, k)).result(20) != (me, k):
+                wrong.append(me)
+            one.note((me, k))
+    threads = [threading.Thread(target=caller, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    seen = one.noted().result()
+    assert not wrong and all([k for who, k in seen if who == i] == list(range(300)) for i in range(8))
+
+
+def test_waiting(pool):
+    slow, quick = Counter(), Counter()
+    sleeping = slow.sleep(0.5)
+    with pytest.raises(TimeoutError):
+        sleeping.result(0.05)
+    futures = [quick.add(1) for _ in range(5)]
+    done, left = actors.wait([sleeping, *futures], n=3)
+    assert 3 <= len(done) <= 5 and sleeping in left and len(done) + len(left) == 6
+    assert [f.result() for f in actors.as_completed([sleeping, *futures])][-1] == 0.5
+    assert concurrent.futures.wait([quick.add(1), slow.add(1)]).not_done == set() and actors.wait([quick.sleep(5)], timeout=0.05)[0] == set()
+    told = threading.Event()
+    slow.add(1).add_done_callback(lambda f: told.set())
+    assert told.wait(5)
+    future = slow.add(1)
+    until(future.done)
+
+
+def test_await(pool):
+    async def go():
+        one = Counter()
+        assert await one.add(1) == 1
+        with pytest.raises(ZeroDivisionError):
+            await one.fail()
+        return await asyncio.gather(*(one.add(1) for _ in range(100)))
+    assert asyncio.run(go())[-1] == 101
+
+
+def test_cancel(pool):
+    one = Counter()
+    sleeping, adding, last = one.sleep(0.3), one.add(1000), one.add(1)
+    assert adding.cancel() and adding.cancelled() and adding.cancel()
+    with pytest.raises(concurrent.futures.CancelledError):
+        adding.result()
+    assert sleeping.result() == 0.3 and last.result() == 1, "it has not begun, and does not"
+    assert not last.cancel() and concurrent.futures.wait([adding]).done == {adding}
+
+
+def test_threads(pool):
+    one = Threaded()
+    assert len({f.result(20) for f in [one.meet() for _ in range(4)]}) == 4
+
+
+def test_async(pool):
+    one = Async()
+    waiting = [one.wait() for _ in range(50)]
+    assert one.plain().result() == []  # they have begun
+    waiting[7].cancel()
+    until(lambda: one.plain().result() == ["cancelled"])
+    with pytest.raises(KeyError):
+        one.fail().result()
+    one.tell()
+    assert [f.result(10) for i, f in enumerate(waiting) if i != 7] == ["told"] * 49
+    few = Few()
+    assert max(f.result() for f in [few.work() for _ in range(10)]) == 2
+
+
+# ---- ends
+
+def test_how_it_dies(pool):
+    one = Counter()
+    under_way = [one.exit(3), one.add(1)]
+    with pytest.raises(actors.ActorDied, match="Plain 0 has exited with status 3") as e:
+        under_way[0].result()
+    assert (e.value.status, e.value.signal) == (3, None) and isinstance(under_way[1].exception(), actors.ActorDied) and isinstance(one.add(1).exception(), actors.ActorDied)
+    other = Counter()
+    with pytest.raises(actors.ActorDied, match="SIGABRT") as e:
+        other.abort().result()
+    assert e.value.signal == signal.SIGABRT
+    third = Counter()
+    sleeping, began = third.sleep(60), time.monotonic()
+    actors.kill(third)
+    assert isinstance(sleeping.exception(5), actors.ActorDied) and time.monotonic() - began < 2
+    until(lambda: pool.stats() == {"slots": 4, "running": 0, "waiting": 0})
+
+
+def test_told_without_waiting(pool):
+    """Who waits for nothing is told as well."""
+    one, told = Counter(), []
+    one.sleep(60).add_done_callback(told.append)
+    until(lambda: pool.pid(one))
+    os.kill(pool.pid(one), signal.SIGKILL)
+    until(lambda: told)
+    assert "SIGKILL" in str(told[0].exception())
+
+
+def test_slots(pool):
+    """Others wait for their turn; whoever is not needed any more makes room, behind what it was still to do."""
+    held = [Counter(i) for i in range(4)]
+    late = Counter(9)
+    adding = late.add(1)
+    assert pool.stats() == {"slots": 4, "running": 4, "waiting": 1} and not actors.wait([adding], 0.1)[0]
+    last = held[0].sleep(0.1)
+    began = time.monotonic()
+    del held[0]
+    assert adding.result(5) == 10 and last.result() == 0.1 and time.monotonic() - began < 2
+    queued = Counter()
+    calls = queued.add(1)
+    actors.kill(queued)
+    assert isinstance(calls.exception(5), actors.ActorDied) and pool.stats()["waiting"] == 0
+    broken = [Counter(fail=True) for _ in range(3)]
+    del held, late, broken
+    until(lambda: pool.stats()["running"] == 0)
+
+
+def test_slots_again_and_again(pool):
+    for i in range(50):
+        one = Counter(i)
+        assert one.add(0).result(5) == i
+    del one
+    until(lambda: pool.stats()["running"] == 0)
+    assert len(os.listdir("/proc/self/fd")) < 60
+
+
+def test_pool_ends():
+    pool = actors.Pool(slots=2)
+    one, waits = Counter(), [Counter() for _ in range(3)]
+    sleeping = one.sleep(60)
+    until(lambda: pool.pid(one))
+    pid = pool.pid(one)
+    pool.close()
+    pool.close()
+    assert not alive(pid) and isinstance(sleeping.exception(1), actors.PoolClosed) and isinstance(waits[2].add(1).exception(1), actors.PoolClosed)
+    with pytest.raises(actors.PoolClosed):
+        pool.create(Plain)
+    with pytest.raises(actors.ActorError, match="there is no pool"):
+        Counter()
+
+
+def test_zygote_is_killed(pool):
+    one = Counter()
+    one.add(1).result()
+    pid, zygote = pool.pid(one), pool._zygote.pid
+    sleeping = one.sleep(60)
+    os.kill(zygote, signal.SIGKILL)
+    with pytest.raises(actors.PoolClosed, match="zygote has ended"):
+        sleeping.result(10)
+    until(lambda: not alive(pid))
+    with pytest.raises(actors.PoolClosed):
+        Counter()
+
+
+PROGRAM = """
+import os, sys, time
+from primus import actors
+from acting import Counter
+pool = actors.Pool(slots=2)
+one = Counter()
+one.add(1).result()
+print(pool.pid(one), pool._zygote.pid, flush=True)
+sleeping = one.sleep(60)
+time.sleep(60)
+"""
+
+
+def program(source, *arguments, **more):
+    env = {**os.environ, "PYTHONPATH": f"{HERE.parents[2] / 'lib/primus/python'}:{HERE.parent}", "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(source), *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+def test_caller_is_killed():
+    """Nothing of it is left."""
+    caller = program(PROGRAM)
+    pids = [int(p) for p in caller.stdout.readline().split()]
+    assert all(map(alive, pids))
+    caller.kill()
+    caller.communicate()
+    until(lambda: not any(map(alive, pids)))
+
+
+def test_programs_that_end():
+    """Without close() and with a handle at hand; what actors print is there."""
+    done = program("""
+        from primus import actors
+        from acting import Counter
+        actors.Pool(slots=1)
+        one = Counter()
+        one.speak("said").result()
+        one.sleep(60)
+    """)
+    assert done.communicate(timeout=30) == ("said\n", "said\n") and done.returncode == 0
+
+
+def test_forked_callers(pool):
+    """A handle is of the process that made it."""
+    one = Counter()
+    one.add(1).result()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            one.add(1)
+        except actors.ActorError as e:
+            os._exit(0 if "another process" in str(e) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0 and one.add(1).result() == 2
+
+
+# ---- the zygote
+
+def test_fresh_and_alone(pool):
+    """A child of the zygote, with nothing of the pool's but its own socket, and nothing to read; its random numbers are its own."""
+    pid, parent, files, standard_input = Counter().where().result()
+    assert parent == pool._zygote.pid and pid != parent and standard_input == "" and files.count("socket") == 1 and "/dev/null" in files
+    with actors.Pool(slots=3, preload=["numpy"]) as pool:
+        drawn = [f.result() for f in [c.draw() for c in [Counter.on(pool)() for _ in range(3)]]]
+        assert len({d[0] for d in drawn}) == 3 and len({d[1] for d in drawn}) == 3
+        assert Counter.on(pool)().threads().result() == 1
+
+
+def test_preload_refused(tmp_path, monkeypatch):
+    (tmp_path / "threading_one.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(actors.PreloadRefused, match="threading_one starts threads"):
+        actors.Pool(preload=["threading_one"])
+    with pytest.raises(actors.PreloadRefused, match="no_such_module cannot be imported"):
+        actors.Pool(preload=["no_such_module"])
+    with pytest.raises(ValueError):
+        actors.Pool(slots=0)
+    for bad in (lambda: actors.remote(test_fresh_and_alone), lambda: actors.remote(3)):
+        with pytest.raises(TypeError, match="is for classes"):
+            bad()
+
+
+def test_classes_of_the_script():
+    """By value."""
+    pytest.importorskip("cloudpickle")
+    done = program("""
+        from primus import actors
+        base = 40
+        @actors.remote
+        class Here:
+            def __init__(self):
+                self.f = lambda x: base + x
+            def add(self, x):
+                return self.f(x)
+        with actors.Pool(slots=1), actors.Executor(2) as e:
+            print(Here().add(2).result(), e.submit(lambda x: x + base, 1).result())
+    """)
+    out, error = done.communicate(timeout=30)
+    assert (out, error, done.returncode) == ("42 41\n", "", 0)
+
+
+# ---- executors
+
+def test_executor():
+    with actors.Executor(3) as executor:
+        assert list(executor.map(acting.double, range(100))) == [2 * x for x in range(100)]
+        assert executor.submit(acting.double, 4).result() == 8
+        with pytest.raises(TypeError):
+            executor.submit(acting.double).result()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(acting.double, 1)
+    with actors.Executor(1) as executor, pytest.raises(concurrent.futures.BrokenExecutor, match="status 3"):
+        executor.submit(acting.die, 1).result()
+
+
+def test_actor_pool(pool):
+    workers = actors.ActorPool([Counter(), Counter()])
+    assert list(workers.map(lambda a, v: a.echo(v), range(10))) == list(range(10))
+    assert sorted(workers.map_unordered(lambda a, v: a.echo(v), range(10))) == list(range(10))
+    workers.submit(lambda a, v: a.sleep(v), 0.3)
+    with pytest.raises(TimeoutError):
+        workers.get_next(timeout=0.01)
