@@ -142,5 +142,10 @@ def double(x):
     return 2 * x
 
 
+def slowly(text):
+    time.sleep(0.5)
+    print(text)
+
+
 def die(x):
     os._exit(3)

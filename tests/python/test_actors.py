@@ -309,6 +309,25 @@ def test_caller_is_killed():
     until(lambda: not any(map(alive, pids)))
 
 
+def test_caller_is_killed_that_has_forked():
+    """A child of the caller's, which lives on, does not keep the actors."""
+    caller = program(PROGRAM.replace("sleeping = ", """
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+print(child, flush=True)
+sleeping = """), stdin=subprocess.DEVNULL)
+    pids, child = [int(p) for p in caller.stdout.readline().split()], int(caller.stdout.readline())
+    try:
+        caller.kill()
+        until(lambda: not any(map(alive, pids)))
+        assert alive(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        caller.communicate()
+
+
 def test_programs_that_end():
     """Without close() and with a handle at hand; what actors print is there."""
     done = program("""
@@ -393,6 +412,36 @@ def test_executor():
         executor.submit(acting.double, 1)
     with actors.Executor(1) as executor, pytest.raises(concurrent.futures.BrokenExecutor, match="status 3"):
         executor.submit(acting.die, 1).result()
+
+
+@pytest.mark.parametrize("end", ["", "t.shutdown(wait=False)", "t.shutdown()"])
+def test_executor_at_the_end_of_a_program(end):
+    """What was submitted is done, and nothing hangs."""
+    done = program(f"""
+        from primus import actors
+        import acting
+        t = actors.Executor(max_workers=3)
+        f = t.submit(acting.slowly, "apple")
+        {end}
+    """)
+    assert done.communicate(timeout=30) == ("apple\n", "") and done.returncode == 0
+
+
+def test_submit_at_the_end_of_a_program():
+    done = program("""
+        import atexit
+        from primus import actors
+        import acting
+        t = actors.Executor(max_workers=1)
+        @atexit.register
+        def late():
+            try:
+                t.submit(acting.double, 1)
+            except RuntimeError as e:
+                print("refused:", e)
+        t.submit(acting.double, 1).result()
+    """)
+    assert done.communicate(timeout=30) == ("refused: cannot schedule new futures after shutdown\n", "") and done.returncode == 0
 
 
 def test_actor_pool(pool):

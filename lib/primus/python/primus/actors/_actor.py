@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An actor's process: hears calls in their order, and answers. Of a class without anything special one call runs at a time, in the main
-thread; with concurrency= in so many threads; one that has async methods runs them as tasks of a loop, in the main thread, too."""
-import asyncio
+thread; with concurrency= in so many threads (_threads.py); one that has async methods runs them as tasks of a loop (_tasks.py)."""
 import collections
-import concurrent.futures
-import inspect
 import os
 import pickle
 import signal
@@ -12,14 +9,16 @@ import sys
 import threading
 import time
 import traceback
+import types
 
 from . import _ship, _wire
 
 FLUSH = 1 << 16  # bytes of answers that are kept back while there is more to do
+CO_COROUTINE = 0x80  # inspect's, which takes long to import
 LOOK_SECONDS = 0.001  # behind a call that took so long, what has come meanwhile is looked at before the next one: it may be cancelled
 
 
-def _told(error):
+def told(error):
     """(pickle of the exception, its traceback as text)"""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
@@ -42,7 +41,7 @@ class Answers:
         try:
             body, buffers = _wire.pickled(value)
         except Exception as e:
-            kind, (body, buffers) = _wire.RAISED, _wire.pickled(_told(_not_returned(e)))
+            kind, (body, buffers) = _wire.RAISED, _wire.pickled(told(_not_returned(e)))
         parts = _wire.framed(kind, id, body, buffers)
         with self._lock:
             if len(parts) > 1:
@@ -126,7 +125,7 @@ class Actor:
                     args, kwargs = pickle.loads(args, buffers=buffers), pickle.loads(kwargs)
                     self.object = made(*args, **kwargs)
                 except Exception as e:
-                    self.broken = _told(e)
+                    self.broken = told(e)
                     self.answers.say(_wire.BROKEN, id, self.broken)
                 else:
                     self.answers.say(_wire.DONE, id, None)
@@ -144,7 +143,7 @@ class Actor:
             method, args, kwargs = self.read_call(body, buffers)
             value = method(*args, **kwargs)
         except Exception as e:
-            self.answers.say(_wire.RAISED, id, _told(e))
+            self.answers.say(_wire.RAISED, id, told(e))
         else:
             self.answers.say(_wire.DONE, id, value)
 
@@ -171,95 +170,19 @@ class Actor:
         self.answers.flush()
 
 
-class ThreadedActor(Actor):
-    def __init__(self, actor, concurrency):
-        self.__dict__.update(actor.__dict__)
-        self.threads = concurrent.futures.ThreadPoolExecutor(concurrency, "actor")
-        self.begun = {}  # by id
-
-    def cancel(self, id):
-        begun = self.begun.pop(id, None)
-        if begun is not None:
-            begun.cancel()
-
-    def _one(self, id, body, buffers):
-        self.run_call(id, body, buffers)
-        self.begun.pop(id, None)
-        self.answers.flush()
-
-    def run_all(self):
-        while self.queue:
-            id, body, buffers = self.next()
-            self.begun[id] = self.threads.submit(self._one, id, body, buffers)
-
-    def run(self):
-        super().run()
-        self.threads.shutdown()
-
-
-class AsyncActor(Actor):
-    def __init__(self, actor, concurrency):
-        self.__dict__.update(actor.__dict__)
-        self.tasks, self.concurrency = {}, concurrency
-
-    def cancel(self, id):
-        if id in self.tasks:
-            self.tasks[id].cancel()
-
-    async def _one(self, id, body, buffers, room):
-        try:
-            async with room:
-                method, args, kwargs = self.read_call(body, buffers)
-                value = method(*args, **kwargs)
-                if inspect.isawaitable(value):
-                    value = await value
-        except asyncio.CancelledError:
-            pass  # who has cancelled it waits for nothing
-        except Exception as e:
-            self.answers.say(_wire.RAISED, id, _told(e))
-        else:
-            self.answers.say(_wire.DONE, id, value)
-        self.tasks.pop(id, None)
-        self.answers.flush()
-
-    def _hear(self, loop, over, room):
-        while self.read(False):
-            self._begin(loop, room)
-        if self.leaving and not over.done():
-            over.set_result(None)
-
-    def _begin(self, loop, room):
-        while self.queue:
-            id, body, buffers = self.next()
-            self.tasks[id] = loop.create_task(self._one(id, body, buffers, room))
-
-    async def _serve(self):
-        loop, room = asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency)
-        over = loop.create_future()
-        self.take()
-        self._begin(loop, room)
-        self.answers.flush()
-        loop.add_reader(self.socket, self._hear, loop, over, room)
-        self._hear(loop, over, room)
-        await over
-        loop.remove_reader(self.socket)
-        while self.tasks:
-            await asyncio.wait(list(self.tasks.values()))
-
-    def run(self):
-        asyncio.run(self._serve())
-
-
 def _is_async(made):
-    return any(inspect.iscoroutinefunction(getattr(type(made), name, None)) for name in dir(type(made)))
+    return any(f.__code__.co_flags & CO_COROUTINE for f in (getattr(type(made), name, None) for name in dir(type(made))) if isinstance(f, types.FunctionType))
 
 
 def _serve(s):
+    """The other kinds are imported by those that are of them: asyncio would make the zygote larger, and each fork slower."""
     actor = Actor(s)
     concurrency = actor.construct()
     if actor.broken is None and _is_async(actor.object):
+        from ._tasks import AsyncActor
         actor = AsyncActor(actor, concurrency or 1000)
     elif actor.broken is None and concurrency and concurrency > 1:
+        from ._threads import ThreadedActor
         actor = ThreadedActor(actor, concurrency)
     actor.run()
 

@@ -13,7 +13,10 @@ HEADER = struct.Struct("=IBBHQ")
 PICKLE_MAX = (1 << 32) - 1
 BUFFERS_MAX = 1024
 ASIDE = 16384  # bytes from which on a buffer lies beside the pickle
-READ = 1 << 18
+READ = 1 << 16
+LEAST = 1 << 12  # bytes of room to read into
+DONTWAIT = int(socket.MSG_DONTWAIT)
+SEND_FLAGS = int(socket.MSG_NOSIGNAL)
 
 # To the actor.
 CREATE, CALL, CANCEL = range(3)
@@ -77,7 +80,7 @@ def send(s, parts):
     left = size_of(parts)
     while left:
         try:
-            sent = s.sendmsg(parts[:512], (), socket.MSG_NOSIGNAL)
+            sent = s.sendmsg(parts[:512], (), SEND_FLAGS)
         except (BrokenPipeError, ConnectionResetError):
             raise Ended("the other end is gone") from None
         left -= sent
@@ -90,28 +93,39 @@ class Reader:
 
     def __init__(self, s):
         self._s = s
-        self._data = bytearray()  # begins with a frame's header
-        self._at = 0
+        self._room = bytearray(READ)  # kept: to allocate that much for each read costs more than the read
+        self._view = memoryview(self._room)
+        self._at = self._end = 0  # of it, what has come and was not taken yet; begins with a frame's header
         self._large = None  # (kind, id, body, buffers, which of them, how much of it): what is being read into its buffers
 
     def read(self, block):
         """Once; what came is in frames(). False: nothing has (and block is False). Ended."""
-        flags = 0 if block else socket.MSG_DONTWAIT
+        flags = 0 if block else DONTWAIT
         try:
             if self._large is not None:
                 return self._read_large(flags)
-            part = self._s.recv(READ, flags)
+            if self._at == self._end:
+                self._at = self._end = 0
+            elif len(self._room) - self._end < LEAST:
+                self._make_room()
+            n = self._s.recv_into(self._view[self._end:], 0, flags)
         except BlockingIOError:
             return False
         except ConnectionResetError:
-            part = b""
-        if not part:
+            n = 0
+        if not n:
             raise Ended("the other end is gone")
-        if self._at:
-            del self._data[:self._at]
-            self._at = 0
-        self._data += part
+        self._end += n
         return True
+
+    def _make_room(self):
+        """What is there goes to the beginning, of a larger one where it fills more than half."""
+        left = self._room[self._at:self._end]
+        if len(left) > len(self._room) // 2:
+            self._room = bytearray(4 * len(self._room))
+            self._view = memoryview(self._room)
+        self._room[:len(left)] = left
+        self._at, self._end = 0, len(left)
 
     def _read_large(self, flags):
         kind, id, body, buffers, which, at = self._large
@@ -132,36 +146,36 @@ class Reader:
                     return
                 self._large = None
                 yield kind, id, body, buffers
-                continue
-            data, at = self._data, self._at
-            there = len(data) - at
-            if there < HEADER.size:
-                return
-            size, kind, zero, n, id = HEADER.unpack_from(data, at)
+            at = self._at
+            if self._end - at < HEADER.size:
+                break
+            size, kind, zero, n, id = HEADER.unpack_from(self._room, at)
             if zero or n > BUFFERS_MAX:
                 raise Malformed("that is no frame")
             start = at + HEADER.size + 8 * n
-            if len(data) < start + size:
-                return
-            body = bytes(memoryview(data)[start:start + size])
-            if not n:
-                self._at = start + size
+            if self._end < start + size:
+                break
+            body = bytes(self._view[start:start + size])
+            self._at = start + size
+            if n:
+                self._begin_large(kind, id, body, struct.unpack_from(f"={n}Q", self._room, at + HEADER.size))
+            else:
                 yield kind, id, body, ()
-                continue
-            self._begin_large(kind, id, body, struct.unpack_from(f"={n}Q", data, at + HEADER.size), start + size)
+        if len(self._room) > READ and self._at == self._end:
+            self._room = bytearray(READ)
+            self._view = memoryview(self._room)
+            self._at = self._end = 0
 
-    def _begin_large(self, kind, id, body, sizes, at):
+    def _begin_large(self, kind, id, body, sizes):
         """What of its buffers has come lies behind the pickle; the rest is read into them."""
         buffers = [bytearray(size) for size in sizes]
         which = filled = 0
         while which < len(buffers):
-            part = memoryview(self._data)[at:at + len(buffers[which]) - filled]
+            part = self._view[self._at:min(self._end, self._at + len(buffers[which]) - filled)]
             buffers[which][filled:filled + len(part)] = part
-            at += len(part)
+            self._at += len(part)
             filled += len(part)
-            part.release()
             if filled < len(buffers[which]):
                 break
             which, filled = which + 1, 0
-        self._at = at
         self._large = kind, id, body, buffers, which, filled

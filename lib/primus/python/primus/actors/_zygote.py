@@ -4,6 +4,7 @@ all its actors with it, when the other end of that is gone.
 
 Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket; {"kill": ID}.
 To it: {"ready": true} or {"refused": WHY}; {"started": ID, "pid": PID}; {"died": ID, "status": WAIT STATUS}."""
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -18,6 +19,8 @@ from . import _actor
 
 PACKET_MAX = 1 << 16
 PR_SET_PDEATHSIG = 1
+
+prctl = ctypes.CDLL(None).prctl
 
 
 def _threads():
@@ -49,13 +52,15 @@ class Zygote:
         self.ids = {}  # id by pid
         self.woken = self.wake = -1  # a pipe that SIGCHLD writes to
 
-    def fork(self):
-        """A child that waits to be told which actor it is."""
+    def fork(self, *others):
+        """A child that waits to be told which actor it is. others: descriptors that are none of its business."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
             try:
                 ours.close()
+                for fd in others:
+                    os.close(fd)
                 self._become_actor(theirs)
             finally:
                 os._exit(70)
@@ -63,11 +68,12 @@ class Zygote:
         return pid, ours
 
     def _become_actor(self, told):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         parent = os.getppid()
+        gc.enable()
         self.control.close()
         for _, s in self.warm:
             s.close()
@@ -84,7 +90,7 @@ class Zygote:
 
     def start(self, id, descriptor):
         while True:
-            pid, s = self.warm.pop(0) if self.warm else self.fork()
+            pid, s = self.warm.pop(0) if self.warm else self.fork(descriptor)
             try:
                 socket.send_fds(s, [b"actor"], [descriptor])
                 break
@@ -124,6 +130,9 @@ class Zygote:
     def end(self):
         for pid in [*self.ids, *(w[0] for w in self.warm)]:
             os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # who waits for this one's end knows that theirs has come
+            while True:
+                os.waitpid(-1, 0)
         os._exit(0)
 
     def hear(self):
@@ -137,6 +146,7 @@ class Zygote:
             self.kill(question["kill"])
 
     def run(self):
+        gc.disable()
         data, _, _, _ = socket.recv_fds(self.control, PACKET_MAX, 0)
         if not data:
             return
@@ -148,7 +158,7 @@ class Zygote:
             return
         self.wanted = settings["warm"]
         gc.collect()
-        gc.freeze()
+        gc.freeze()  # what a collection would write to in each child, so that it had a copy of its own
         self.woken, self.wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)

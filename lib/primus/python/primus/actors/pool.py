@@ -22,6 +22,17 @@ START_SECONDS = 60  # until the zygote has imported what it is to
 PACKET_MAX = 1 << 16
 
 _current = []  # pools that are open, the latest last
+_all = weakref.WeakSet()
+
+
+def _forget_all():
+    """In a forked child: as long as that had the sockets, too, nothing would end with the pool's own process."""
+    _current.clear()
+    for pool in list(_all):
+        pool._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def current():
@@ -80,6 +91,7 @@ class Pool:
         self._say(path=sys.path, preload=list(preload), warm=min(warm, self.slots))
         self._meet()
         self._watcher = Watcher(self._control, self._hear)
+        _all.add(self)
         _current.append(self)
         atexit.register(self.close)
 
@@ -199,6 +211,13 @@ class Pool:
             connection.died(self._over)
             connection.look()
             connection.end(self._over)
+
+    def _forget(self):
+        self._control.close()
+        for connection in list(self._connections.values()):
+            connection.socket.close()
+        for _, s in list(self._waiting):
+            s.close()
 
     def close(self):
         """All actors end at once."""

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An actor whose calls run as tasks of one loop; they begin in their order."""
+import asyncio
+import inspect
+
+from . import _wire
+from ._actor import Actor, told
+
+
+class AsyncActor(Actor):
+    def __init__(self, actor, concurrency):
+        self.__dict__.update(actor.__dict__)
+        self.tasks, self.concurrency = {}, concurrency
+
+    def cancel(self, id):
+        if id in self.tasks:
+            self.tasks[id].cancel()
+
+    async def _one(self, id, body, buffers, room):
+        try:
+            async with room:
+                method, args, kwargs = self.read_call(body, buffers)
+                value = method(*args, **kwargs)
+                if inspect.isawaitable(value):
+                    value = await value
+        except asyncio.CancelledError:
+            pass  # who has cancelled it waits for nothing
+        except Exception as e:
+            self.answers.say(_wire.RAISED, id, told(e))
+        else:
+            self.answers.say(_wire.DONE, id, value)
+        self.tasks.pop(id, None)
+        self.answers.flush()
+
+    def _hear(self, loop, over, room):
+        while self.read(False):
+            self._begin(loop, room)
+        if self.leaving and not over.done():
+            over.set_result(None)
+
+    def _begin(self, loop, room):
+        while self.queue:
+            id, body, buffers = self.next()
+            self.tasks[id] = loop.create_task(self._one(id, body, buffers, room))
+
+    async def _serve(self):
+        loop, room = asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency)
+        over = loop.create_future()
+        self.take()
+        self._begin(loop, room)
+        self.answers.flush()
+        loop.add_reader(self.socket, self._hear, loop, over, room)
+        self._hear(loop, over, room)
+        await over
+        loop.remove_reader(self.socket)
+        while self.tasks:
+            await asyncio.wait(list(self.tasks.values()))
+
+    def run(self):
+        asyncio.run(self._serve())
