@@ -163,7 +163,7 @@ static int find_saved(struct primus_store *s, uint32_t flags, bool best, struct 
 int primus_store_latest(struct primus_store *s, uint32_t flags, struct primus_saved **ret) {
         int r = find_saved(s, flags, false, ret);
 
-        if (r > 0)
+        if (r > 0 && !s->looks)
                 store_tell_saved(s, (*ret)->m.step);
         return r;
 }

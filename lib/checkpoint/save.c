@@ -477,8 +477,8 @@ int primus_store_settle(struct primus_store *s) {
                 return store_fail(s, EIO, "%s", primus_error(s->feed));
         s->waits = false;
         store_tell_saved(s, s->step);
-        if (s->rank == 0)
-                TRY(collect_others(s));
+        if (s->rank == 0 && collect_others(s) < 0) /* this one is whole all the same */
+                fprintf(stderr, "primus: what is not kept any more is not removed: %s\n", s->error);
         return 1;
 }
 
@@ -486,6 +486,8 @@ int primus_store_forget_after(struct primus_store *s, uint64_t step) {
         _cleanup_free_ uint64_t *steps = NULL;
         size_t n;
 
+        if (s->looks)
+                return store_fail(s, EINVAL, "a store that looks removes nothing");
         TRY(store_steps(s, &steps, &n));
         for (size_t i = 0; i < n && steps[i] > step; i++)
                 TRY(remove_whole(s, steps[i]));

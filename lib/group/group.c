@@ -24,7 +24,7 @@
 #define VALUE_MAX (16u << 20)
 #define MEET_USEC (600 * USEC_PER_SEC)
 #define WORLD_MAX (1u << 20)
-#define SECRET_MAX 4096u
+#define SECRET_MAX ((64u << 10) + 1) /* one more than a secret of a job can have */
 
 struct primus_group {
         uint32_t rank, size;
@@ -340,6 +340,8 @@ static int read_secret(struct primus_group *g) {
                         "processes of several hosts need a secret of at least %u bytes that all have: primusctl submit --secret "
                         "group=FILE",
                         SECRET_MIN);
+        if (n == (ssize_t)SECRET_MAX)
+                return group_fail(g, E2BIG, "the secret group has %u bytes or more", SECRET_MAX);
         g->secret_size = (size_t)n;
         return 0;
 }

@@ -40,16 +40,28 @@ static bool is_own_directory(const char *path, mode_t none) {
         return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() && !(st.st_mode & none);
 }
 
+/* As Python's tempfile finds it, since both have to find the same. */
+static const char *temporary_directory(void) {
+        static const char *const variables[] = { "TMPDIR", "TEMP", "TMP" };
+
+        for (size_t i = 0; i < ELEMENTSOF(variables); i++) {
+                const char *path = getenv(variables[i]);
+
+                if (path && *path && access(path, W_OK | X_OK) == 0)
+                        return path;
+        }
+        return "/tmp";
+}
+
 /* *ret: a directory, and what is before a name in it. */
 static int own_directory(char **ret) {
-        const char *work = getenv("PRIMUS_WORK"), *temporary = getenv("TMPDIR");
+        const char *work = getenv("PRIMUS_WORK");
         struct stat st;
 
         if (work && *work && strlen(work) < WORK_MAX && stat(work, &st) == 0 && S_ISDIR(st.st_mode) &&
             st.st_uid == getuid())
                 return asprintf(ret, "%s/.group-", work) < 0 ? -ENOMEM : 0;
-        if (asprintf(ret, "%s/primus-group-%u", temporary && *temporary ? temporary : "/tmp",
-                     (unsigned)getuid()) < 0)
+        if (asprintf(ret, "%s/primus-group-%u", temporary_directory(), (unsigned)getuid()) < 0)
                 return -ENOMEM;
         (void)mkdir(*ret, 0700);
         if (!is_own_directory(*ret, 077)) {

@@ -228,7 +228,8 @@ const char *primus_store_error(const struct primus_store *s);
 int primus_store_begin(struct primus_store *s, uint64_t step, struct primus *feed,
                        const char **ret_directory);
 /* It is on disk, or this rank's part of it; else nothing of it is left. n metrics; metadata: JSON, or NULL.
- * -EINVAL: there is something in it that is neither a file nor a directory, or metadata is no JSON. */
+ * -EINVAL: there is something in it that is neither a file nor a directory, or metadata is no JSON. What
+ * primus_store_settle() fails with: it is on disk, and that has to be called again. */
 int primus_store_commit(struct primus_store *s, const char *const names[], const double values[], size_t n,
                         const char *metadata);
 /* Gives it up: nothing of it is left. */

@@ -53,7 +53,20 @@ def test_who_looks(tmp_path):
         assert looking.latest().step == 1
         with pytest.raises(ValueError, match="saves nothing"), looking.save(3):
             pass
+        with pytest.raises(ValueError, match="removes nothing"):
+            looking.forget_after(0)
     assert (looking.latest().path / "model").read_text() == "m"
+
+
+def test_what_cannot_be_removed(tmp_path, monkeypatch, capfd):
+    """Others that do not go are no failure of the one that is saved."""
+    kept = checkpoints.Store(tmp_path, keep=1)
+    save(kept, 1)
+    def refuse(path):
+        raise PermissionError("not yours")
+    monkeypatch.setattr(checkpoints, "_remove", refuse)
+    save(kept, 2)
+    assert kept.latest().step == 2 and kept.settle() and "not removed: not yours" in capfd.readouterr().err
 
 
 def test_an_exception_leaves_nothing(tmp_path):

@@ -249,7 +249,7 @@ def local_address(name):
     PermissionError: somebody else made that."""
     name = hashlib.sha256(name.encode()).hexdigest()[:24]
     work = os.environ.get("PRIMUS_WORK", "")
-    if work and len(work) < 70 and os.path.isdir(work) and os.stat(work).st_uid == os.getuid():
+    if work and len(os.fsencode(work)) < 70 and os.path.isdir(work) and os.stat(work).st_uid == os.getuid():
         return pathlib.Path(work) / f".group-{name}"
     top = pathlib.Path(tempfile.gettempdir()) / f"primus-group-{os.getuid()}"
     top.mkdir(mode=0o700, exist_ok=True)

@@ -267,6 +267,7 @@ static void test_wrong(void **state) {
         assert_int_equal(primus_store_open(at(*state, "none"), &o, &s), 0);
         assert_int_equal(primus_store_begin(s, 1, NULL, &directory), -EINVAL);
         assert_int_equal(primus_store_begin(s, UINT64_MAX, NULL, &directory), -EINVAL);
+        assert_int_equal(primus_store_forget_after(s, 0), -EINVAL);
         assert_null(latest(s));
         assert_int_not_equal(access(at(*state, "none"), F_OK), 0);
         primus_store_close(s);
