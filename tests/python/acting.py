@@ -80,6 +80,25 @@ class Plain:
         print(text)
         print(text, file=sys.stderr)
 
+    def count(self, n, bad=None):
+        for i in range(n):
+            if i == bad:
+                raise KeyError(i)
+            self.n = i
+            yield i
+        return "over"
+
+    def forever(self):
+        try:
+            while True:
+                self.n += 1
+                yield self.n
+        finally:
+            self.seen.append("closed")
+
+    def state(self):
+        return self.n, self.seen
+
     def threads(self):
         return len(os.listdir("/proc/self/task"))
 
@@ -98,6 +117,12 @@ class Threaded:
 
     def wait(self, seconds):
         time.sleep(seconds)
+
+    def count(self, n):
+        yield from range(n)
+
+    def leave(self):
+        sys.exit(4)
 
 
 @actors.remote
@@ -120,6 +145,14 @@ class Async:
 
     def plain(self):
         return self.log
+
+    async def count(self, n):
+        try:
+            for i in range(n):
+                await asyncio.sleep(0)
+                yield i
+        finally:
+            self.log.append("closed")
 
     async def fail(self):
         raise KeyError("k")

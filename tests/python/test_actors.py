@@ -196,6 +196,63 @@ def test_async(pool):
     assert max(f.result() for f in [few.work() for _ in range(10)]) == 2
 
 
+def test_streams(pool):
+    """Of generators: item by item, some ahead; what it raises and returns; closed when nobody has it."""
+    one = Counter()
+    rows = one.count(100).result()
+    assert list(rows) == list(range(100)) and rows.value == "over" and next(rows, None) is None
+    none = one.count(0).result()
+    assert list(none) == [] and none.value == "over" and one.add(1).result() == 100
+    rows = one.count(50, bad=20).result()
+    with pytest.raises(KeyError, match="20"):
+        list(rows)
+    endless = one.forever().result()
+    assert [next(endless) for _ in range(100)] == list(range(20, 120)), "as the object is now"
+    state = one.state()
+    assert not actors.wait([state], 0.1)[0], "no other call runs meanwhile"
+    del endless
+    n, seen = state.result(10)
+    assert seen == ["closed"] and 119 < n <= 119 + 32, "not much further than somebody took"
+    endless = one.forever().result()
+    endless.close()
+    assert one.state().result(10)[1] == ["closed"] * 2
+    one.forever().cancel()
+    assert one.state().result(10)[1][:2] == ["closed"] * 2
+    assert sum(Counter().count(1000).result()) == 499500, "of one whose handle has gone"
+
+
+def test_streams_at_once(pool):
+    """Of threads, and of tasks; with others between."""
+    threaded, tasks = Threaded(), Async()
+    streams = [threaded.count(200).result() for _ in range(3)]
+    assert [sum(rows) for rows in zip(*streams)] == [3 * i for i in range(200)]
+
+    async def go():
+        found = []
+        async for i in await tasks.count(100):
+            found.append(i)
+            if i == 50:
+                assert await tasks.plain() == []
+        return found
+    assert asyncio.run(go()) == list(range(100)) and tasks.plain().result() == ["closed"]
+    rows = tasks.count(10**9).result()
+    assert next(rows) == 0
+    del rows
+    until(lambda: tasks.plain().result() == ["closed"] * 2)
+
+
+def test_streams_end_with_the_actor(pool):
+    one = Counter()
+    endless = one.forever().result()
+    next(endless)
+    actors.kill(one)
+    with pytest.raises(actors.ActorDied, match="SIGKILL"):
+        for _ in range(1000):
+            next(endless)
+    with pytest.raises(actors.ActorDied, match="status 4"):
+        Threaded().leave().result(10)
+
+
 # ---- ends
 
 def test_how_it_dies(pool):
@@ -402,8 +459,9 @@ def test_classes_of_the_script():
 
 # ---- executors
 
-def test_executor():
+def test_executor(pool):
     with actors.Executor(3) as executor:
+        assert actors.current() is pool, "its own pool is nobody else's"
         assert list(executor.map(acting.double, range(100))) == [2 * x for x in range(100)]
         assert executor.submit(acting.double, 4).result() == 8
         with pytest.raises(TypeError):

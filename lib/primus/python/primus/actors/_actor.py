@@ -14,7 +14,7 @@ import types
 from . import _ship, _wire
 
 FLUSH = 1 << 16  # bytes of answers that are kept back while there is more to do
-CO_COROUTINE = 0x80  # inspect's, which takes long to import
+CO_ASYNC = 0x80 | 0x200  # inspect.CO_COROUTINE and CO_ASYNC_GENERATOR; that takes long to import
 LOOK_SECONDS = 0.001  # behind a call that took so long, what has come meanwhile is looked at before the next one: it may be cancelled
 
 
@@ -76,6 +76,7 @@ class Actor:
         self.reader, self.answers = _wire.Reader(s), Answers(s)
         self.queue = collections.OrderedDict()  # by id: (body, buffers) of calls that have not begun
         self.object = self.broken = None
+        self.credit = {}  # by id, of generators that run: items that may be said
         self.leaving = False  # nothing more will come
         self.socket = s
 
@@ -97,8 +98,11 @@ class Actor:
             if kind == _wire.CALL:
                 self.queue[id] = body, buffers
             elif kind == _wire.CANCEL:
-                if self.queue.pop(id, None) is None:
+                if self.queue.pop(id, None) is None and self.credit.pop(id, None) is None:
                     self.cancel(id)
+            elif kind == _wire.MORE:
+                if id in self.credit:
+                    self.credit[id] += int(body)
             else:
                 raise _wire.Malformed("that is no frame for an actor")
 
@@ -142,10 +146,37 @@ class Actor:
         try:
             method, args, kwargs = self.read_call(body, buffers)
             value = method(*args, **kwargs)
+            if isinstance(value, types.GeneratorType):
+                value = self.stream(id, value)
         except Exception as e:
             self.answers.say(_wire.RAISED, id, told(e))
         else:
             self.answers.say(_wire.DONE, id, value)
+
+    def stream(self, id, items):
+        """What a generator yields, as it is taken; no other call runs meanwhile. Its return value."""
+        self.credit[id] = _wire.WINDOW
+        self.answers.say(_wire.STREAM, id, None)
+        try:
+            while self.has_credit(id):
+                try:
+                    item = next(items)
+                except StopIteration as e:
+                    return e.value
+                if id in self.credit:
+                    self.credit[id] -= 1
+                    self.answers.say(_wire.ITEM, id, item)
+            return None
+        finally:
+            self.credit.pop(id, None)
+            items.close()
+
+    def has_credit(self, id):
+        """Waits for it. False: nobody wants more."""
+        while not self.leaving and self.credit.get(id) == 0:
+            self.answers.flush()
+            self.read(True)
+        return id in self.credit and not self.leaving
 
     def run_all(self):
         while self.queue:
@@ -171,7 +202,7 @@ class Actor:
 
 
 def _is_async(made):
-    return any(f.__code__.co_flags & CO_COROUTINE for f in (getattr(type(made), name, None) for name in dir(type(made))) if isinstance(f, types.FunctionType))
+    return any(f.__code__.co_flags & CO_ASYNC for f in (getattr(type(made), name, None) for name in dir(type(made))) if isinstance(f, types.FunctionType))
 
 
 def _serve(s):
@@ -195,15 +226,23 @@ def run(s):
     except _wire.Ended:
         pass
     except SystemExit as e:
-        status = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
-        if status and not isinstance(e.code, int):
-            print(e.code, file=sys.stderr)
+        status = e
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     except BaseException:
         traceback.print_exc()
         status = 1
+    end(status)
+
+
+def end(status):
+    """The process's: an int, or a SystemExit. Does not return."""
+    if isinstance(status, SystemExit):
+        code = status.code
+        status = code if isinstance(code, int) else 0 if code is None else 1
+        if status and not isinstance(code, int):
+            print(code, file=sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -5,6 +5,7 @@ Whoever waits for an answer reads, and hands others theirs (leader and followers
 caller waits. Where nobody waits, but somebody is to be told (a callback, await, wait()), the pool's thread reads (_watch.py).
 
 What is said is said in whole frames, under one lock; no answer is handed out while that is held, since who gets one may call again."""
+import collections
 import concurrent.futures
 import contextlib
 import os
@@ -13,6 +14,7 @@ import select
 import socket
 import threading
 import time
+import weakref
 
 from . import _wire
 from .errors import ActorDied, ActorError, NotConstructed, NotSent, RemoteTraceback
@@ -31,7 +33,7 @@ class Future(concurrent.futures.Future):
     def __init__(self, connection):
         super().__init__()
         self._connection, self.id = connection, None
-        self._waiters = _Waiters(self)
+        self._waiters = _Waiters(connection)
 
     def result(self, timeout=None):
         if self._state == PENDING:
@@ -66,16 +68,67 @@ class Future(concurrent.futures.Future):
         return asyncio.wrap_future(self).__await__()
 
 
+class _Over(Exception):
+    """Behind the last item of a stream; args: what the generator returned."""
+
+
+class Stream:
+    """What a generator of an actor's yields: an iterator, of async for as well. At most so many items are ahead of who takes them
+    (WINDOW); the generator is closed when nobody has the stream any more. value: what it returned, behind the last one."""
+
+    def __init__(self, connection, id):
+        self._connection, self._id = connection, id
+        self._futures = collections.deque([Future(connection)])  # one for each item that has come, and one that has not
+        self._taken = 0
+        self.value = None
+        self._close = weakref.finalize(self, connection.abandon, id)
+        self._close.atexit = False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        try:
+            item = self._futures[0].result()
+        except _Over as e:
+            self.value, = e.args
+            raise StopIteration from None
+        self._take()
+        return item
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        try:
+            item = await self._futures[0]
+        except _Over as e:
+            self.value, = e.args
+            raise StopAsyncIteration from None
+        self._take()
+        return item
+
+    def _take(self):
+        self._futures.popleft()
+        self._taken += 1
+        if self._taken % (_wire.WINDOW // 2) == 0:
+            self._connection.tell(_wire.MORE, self._id, b"%d" % (_wire.WINDOW // 2))
+
+    def close(self):
+        """Nothing more is wanted."""
+        self._close()
+
+
 class _Waiters(list):
     """concurrent.futures.wait() and as_completed() put theirs in here: somebody has to read then."""
 
-    def __init__(self, future):
+    def __init__(self, connection):
         super().__init__()
-        self._future = future
+        self._connection = connection  # and not the future, which would then refer to itself
 
     def append(self, waiter):
         super().append(waiter)
-        self._future._connection.watch()
+        self._connection.watch()
 
 
 class Connection:
@@ -85,12 +138,15 @@ class Connection:
         self.socket, self.what, self._watcher = s, what, watcher
         self._reader = _wire.Reader(s)
         self._pending = {}  # by id: those that are under way
+        self._streams = {}  # by id: the futures of its items
+        self._abandoned = collections.deque()  # ids of streams that nobody has any more
         self._next = 0
         self._sending = threading.Lock()  # and what the next id is
         self._changed = threading.Condition()
         self._reading = False  # somebody does
         self._followers = 0  # who wait for what that one hands out
         self._watched = False
+        self._released = self._left = False  # nobody has a handle; and the actor has been told so
         self.over = None  # the exception that every call gets
         self._died, self._why = threading.Event(), None
         self._pid = os.getpid()
@@ -166,22 +222,44 @@ class Connection:
         if self._pending.pop(future.id, None) is None:
             return  # its answer has just come
         future.set_running_or_notify_cancel()
+        self.tell(_wire.CANCEL, future.id, b"")
+        self._leave_when_idle()
+
+    def tell(self, kind, id, body):
+        """Of a call that is under way."""
         late = []
         try:
             with self._sending:
-                self._send(_wire.framed(_wire.CANCEL, future.id, b""), late)
+                if self.over is None and not self._left:
+                    self._send(_wire.framed(kind, id, body), late)
         except _wire.Ended:
             self._lost()
         for frame in late:
             self._hear(*frame)
 
-    def leave(self):
-        """Behind all calls that are under way, the actor ends. Waits for no lock: a handle may go anywhere."""
-        if self.over is not None or self._pid != os.getpid():
-            return
-        with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_WR)
-        self.watch()  # its end is to be seen
+    def abandon(self, id):
+        """Nobody has the stream any more. Waits for no lock, as release()."""
+        if self._streams.pop(id, None) is not None and self._pid == os.getpid():
+            self._abandoned.append(id)
+            self._watcher.later(self.close_abandoned)
+
+    def close_abandoned(self):
+        while self._abandoned:
+            self.tell(_wire.CANCEL, self._abandoned.popleft(), b"")
+        self._leave_when_idle()
+
+    def release(self):
+        """Nobody has a handle any more: behind all that is under way, the actor ends. Waits for no lock: a handle may go anywhere."""
+        if self.over is None and self._pid == os.getpid():
+            self._released = True
+            self._leave_when_idle()
+            self.watch()  # that it is idle, and its end, are to be seen
+
+    def _leave_when_idle(self):
+        if self._released and not self._left and not self._pending and not self._streams:
+            self._left = True
+            with contextlib.suppress(OSError):
+                self.socket.shutdown(socket.SHUT_WR)
 
     # ---- hearing
 
@@ -263,13 +341,21 @@ class Connection:
         return True
 
     def _hear(self, kind, id, body, buffers):
-        future = self._pending.pop(id, None)
+        if kind == _wire.STREAM:
+            self._begin_stream(id)
+            return
+        stream = self._streams.get(id) if kind == _wire.ITEM else self._streams.pop(id, None)
+        future = stream[-1] if stream else self._pending.pop(id, None)
         if future is None:
             return
+        if kind == _wire.ITEM:
+            stream.append(Future(self))
         try:
             value = pickle.loads(body, buffers=buffers)
-            if kind != _wire.DONE:
+            if kind not in (_wire.DONE, _wire.ITEM):
                 value = _raised(*value)
+            elif stream and kind == _wire.DONE:
+                value, kind = _Over(value), _wire.RAISED
         except Exception as e:
             value, kind = NotSent(f"{self.what}: its answer cannot be read here: {e}"), _wire.RAISED
             value.__cause__ = e
@@ -277,12 +363,24 @@ class Connection:
             cause, value = value, NotConstructed(f"{self.what} could not be constructed: {value!r}")
             value.__cause__ = cause
         try:
-            if kind == _wire.DONE:
+            if kind in (_wire.DONE, _wire.ITEM):
                 future.set_result(value)
             else:
                 future.set_exception(value)
         except concurrent.futures.InvalidStateError:  # it has just been cancelled
             future.set_running_or_notify_cancel()
+        self._leave_when_idle()
+
+    def _begin_stream(self, id):
+        called = self._pending.pop(id, None)
+        if called is None:
+            return
+        stream = Stream(self, id)
+        self._streams[id] = stream._futures
+        try:
+            called.set_result(stream)
+        except concurrent.futures.InvalidStateError:  # it has just been cancelled
+            called.set_running_or_notify_cancel()
 
     def watch(self):
         """From now on somebody reads, also when nobody waits."""
@@ -311,6 +409,10 @@ class Connection:
                 _, future = self._pending.popitem()
                 if future.set_running_or_notify_cancel():
                     future.set_exception(self.over)
+        while self._streams:
+            with contextlib.suppress(KeyError, concurrent.futures.InvalidStateError):
+                _, futures = self._streams.popitem()
+                futures[-1].set_exception(self.over)
         with self._changed:
             self._changed.notify_all()
         self._watcher.forget(self)

@@ -2,6 +2,7 @@
 """An actor whose calls run as tasks of one loop; they begin in their order."""
 import asyncio
 import inspect
+import types
 
 from . import _wire
 from ._actor import Actor, told
@@ -11,6 +12,7 @@ class AsyncActor(Actor):
     def __init__(self, actor, concurrency):
         self.__dict__.update(actor.__dict__)
         self.tasks, self.concurrency = {}, concurrency
+        self.heard = asyncio.Event()  # something has come, since somebody began to wait
 
     def cancel(self, id):
         if id in self.tasks:
@@ -23,6 +25,8 @@ class AsyncActor(Actor):
                 value = method(*args, **kwargs)
                 if inspect.isawaitable(value):
                     value = await value
+                elif isinstance(value, (types.AsyncGeneratorType, types.GeneratorType)):
+                    value = await self._stream(id, value)
         except asyncio.CancelledError:
             pass  # who has cancelled it waits for nothing
         except Exception as e:
@@ -32,9 +36,32 @@ class AsyncActor(Actor):
         self.tasks.pop(id, None)
         self.answers.flush()
 
+    async def _stream(self, id, items):
+        self.credit[id] = _wire.WINDOW
+        self.answers.say(_wire.STREAM, id, None)
+        try:
+            while not self.leaving and id in self.credit:
+                if self.credit[id] == 0:
+                    self.answers.flush()
+                    self.heard.clear()
+                    await self.heard.wait()
+                    continue
+                try:
+                    item = await anext(items) if isinstance(items, types.AsyncGeneratorType) else next(items)
+                except (StopAsyncIteration, StopIteration) as e:
+                    return getattr(e, "value", None)
+                if id in self.credit:
+                    self.credit[id] -= 1
+                    self.answers.say(_wire.ITEM, id, item)
+            return None
+        finally:
+            self.credit.pop(id, None)
+            await items.aclose() if isinstance(items, types.AsyncGeneratorType) else items.close()
+
     def _hear(self, loop, over, room):
         while self.read(False):
             self._begin(loop, room)
+        self.heard.set()
         if self.leaving and not over.done():
             over.set_result(None)
 

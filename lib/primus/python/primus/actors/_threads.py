@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """An actor whose calls run in threads, several at a time; they begin in their order."""
 import concurrent.futures
+import threading
 
-from ._actor import Actor
+from . import _wire
+from ._actor import Actor, end
 
 
 class ThreadedActor(Actor):
@@ -10,6 +12,7 @@ class ThreadedActor(Actor):
         self.__dict__.update(actor.__dict__)
         self.threads = concurrent.futures.ThreadPoolExecutor(concurrency, "actor")
         self.begun = {}  # by id
+        self.heard = threading.Condition()
 
     def cancel(self, id):
         begun = self.begun.pop(id, None)
@@ -17,14 +20,33 @@ class ThreadedActor(Actor):
             begun.cancel()
 
     def _one(self, id, body, buffers):
-        self.run_call(id, body, buffers)
-        self.begun.pop(id, None)
-        self.answers.flush()
+        try:
+            self.run_call(id, body, buffers)
+            self.answers.flush()
+        except _wire.Ended:
+            end(0)
+        except SystemExit as e:  # of a thread's the process would hear nothing
+            end(e)
+
+    def read(self, block):
+        came = super().read(block)
+        with self.heard:
+            self.heard.notify_all()
+        return came
+
+    def has_credit(self, id):
+        """The main thread reads."""
+        if self.credit.get(id) == 0:
+            self.answers.flush()
+        with self.heard:
+            self.heard.wait_for(lambda: self.leaving or self.credit.get(id) != 0)
+        return id in self.credit and not self.leaving
 
     def run_all(self):
         while self.queue:
             id, body, buffers = self.next()
-            self.begun[id] = self.threads.submit(self._one, id, body, buffers)
+            self.begun[id] = begun = self.threads.submit(self._one, id, body, buffers)
+            begun.add_done_callback(lambda _, id=id: self.begun.pop(id, None))
 
     def run(self):
         super().run()

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A thread that reads for connections where somebody is to be told, and nobody waits; and that hears the zygote."""
+import collections
+import contextlib
+import os
 import select
 import threading
 import time
+import traceback
+
+from .errors import ActorError
 
 
 class Watcher:
@@ -13,13 +19,16 @@ class Watcher:
         self._lock = threading.RLock()  # whose handle goes in the middle of it comes here again
         self._control, self._hear = control, hear
         self._poll.register(control, select.EPOLLIN)
+        self._later = collections.deque()
+        self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._poll.register(self._woken, select.EPOLLIN)
         self._thread = threading.Thread(target=self._run, name="primus-actors", daemon=True)
         self._thread.start()
 
     def look_at(self, connection):
         """The next time that there is something to read. As often as it likes."""
         fd = connection.socket.fileno()
-        if fd < 0:
+        if fd < 0 or self._poll.closed:
             return
         events = select.EPOLLIN | select.EPOLLONESHOT
         with self._lock:
@@ -56,14 +65,42 @@ class Watcher:
                     if not self._hear():
                         return
                     continue
+                if fd == self._woken:
+                    os.read(self._woken, 4096)
+                    while self._later:
+                        self._later.popleft()()
+                    continue
                 with self._lock:
                     connection = self._connections.get(fd)
                 if connection is not None:
-                    connection.look()
+                    self._look(connection)
+
+    @staticmethod
+    def _look(connection):
+        """Whatever one of them comes to, the others are read on."""
+        try:
+            connection.look()
+        except Exception as e:
+            traceback.print_exc()
+            connection.end(ActorError(f"{connection.what}: its answers cannot be heard: {e!r}"))
+
+    def later(self, do):
+        """do() in the thread. Waits for no lock."""
+        self._later.append(do)
+        with contextlib.suppress(OSError):
+            os.write(self._wake, b".")
 
     def join(self):
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        """When what it hears is over."""
+        if threading.current_thread() is self._thread:
+            return
+        self._thread.join()
+        with self._lock:
+            for fd in (self._woken, self._wake):
+                if fd >= 0:
+                    os.close(fd)
+            self._woken = self._wake = -1
+            self._poll.close()
 
     def wait_for(self, told, seconds):
         """Until something that the zygote says has set an event."""

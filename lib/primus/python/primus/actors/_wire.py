@@ -19,9 +19,10 @@ DONTWAIT = int(socket.MSG_DONTWAIT)
 SEND_FLAGS = int(socket.MSG_NOSIGNAL)
 
 # To the actor.
-CREATE, CALL, CANCEL = range(3)
-# From it.
-DONE, RAISED, BROKEN = range(16, 19)  # BROKEN: it was not constructed
+CREATE, CALL, CANCEL, MORE = range(4)  # MORE: so many items of a stream were taken, as many digits
+# From it. BROKEN: it was not constructed. STREAM: it is a generator, of which ITEMs come, and then DONE or RAISED.
+DONE, RAISED, BROKEN, STREAM, ITEM = range(16, 21)
+WINDOW = 16  # items that nobody has taken yet
 
 
 class Ended(ConnectionError):

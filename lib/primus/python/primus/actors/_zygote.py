@@ -136,7 +136,10 @@ class Zygote:
         os._exit(0)
 
     def hear(self):
-        data, descriptors, _, _ = socket.recv_fds(self.control, PACKET_MAX, 1)
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self.control, PACKET_MAX, 1)
+        except ConnectionResetError:
+            data = b""
         if not data:
             self.end()
         question = json.loads(data)

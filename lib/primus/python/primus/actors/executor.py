@@ -8,7 +8,7 @@ import time
 import weakref
 
 from ._ship import shipped, taken
-from .errors import ActorDied, PoolClosed
+from .errors import ActorDied, NotConstructed, PoolClosed
 from .pool import Pool
 
 
@@ -57,7 +57,7 @@ class Executor(concurrent.futures.Executor):
             raise ValueError("max_workers must be greater than 0")
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
-        self._pool = pool or Pool(max_workers, preload=preload)
+        self._pool = pool or Pool(max_workers, preload=preload, private=True)
         self._own = pool is None
         self._n = max_workers or self._pool.slots
         self._initializer = (shipped(initializer) if initializer else None), initargs
@@ -107,7 +107,7 @@ class Executor(concurrent.futures.Executor):
         error = done.exception()
         with self._lock:
             self._busy -= 1
-            if isinstance(error, (ActorDied, PoolClosed)) or type(error).__name__ == "NotConstructed":
+            if isinstance(error, (ActorDied, NotConstructed, PoolClosed)):
                 self._break(error)
                 error = _broken_by(error)
             else:

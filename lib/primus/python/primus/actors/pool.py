@@ -50,7 +50,7 @@ class Handle:
 
     def __init__(self, pool, id, connection):
         self._pool, self._id, self._connection = pool, id, connection
-        self._finalize = weakref.finalize(self, connection.leave)
+        self._finalize = weakref.finalize(self, connection.release)
 
     def __getattr__(self, name):
         if name.startswith("_") and name != "__call__":
@@ -71,10 +71,11 @@ class Pool:
     """slots      int: so many actors at a time, as many as there are CPUs for this process if not said; others wait for their turn
     preload    names of modules that are imported once, before all actors are forked
     warm       int: so many processes are forked ahead of need
+    private    True: it is not what current() gives
 
     Actors run as this user, on this host, and end with the pool. PreloadRefused: one of the modules is none, or starts threads."""
 
-    def __init__(self, slots=None, *, preload=(), warm=2):
+    def __init__(self, slots=None, *, preload=(), warm=2, private=False):
         self.slots = len(os.sched_getaffinity(0)) if slots is None else slots
         if self.slots < 1 or warm < 0:
             raise ValueError("slots is at least 1, and warm not below 0")
@@ -92,7 +93,8 @@ class Pool:
         self._meet()
         self._watcher = Watcher(self._control, self._hear)
         _all.add(self)
-        _current.append(self)
+        if not private:
+            _current.append(self)
         atexit.register(self.close)
 
     def _meet(self):
@@ -175,7 +177,9 @@ class Pool:
     def _hear(self):
         """In the watcher's thread. False: there is nobody any more."""
         try:
-            data = self._control.recv(PACKET_MAX)
+            data = self._control.recv(PACKET_MAX, socket.MSG_DONTWAIT)
+        except BlockingIOError:  # heard already by who waited for a death
+            return True
         except OSError:
             data = b""
         if not data:
