@@ -99,6 +99,12 @@ class Plain:
     def state(self):
         return self.n, self.seen
 
+    def mark(self, path, word):
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.write(fd, f"{word}\n".encode())
+        os.close(fd)
+        return word
+
     def threads(self):
         return len(os.listdir("/proc/self/task"))
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """primus.actors on one host: objects in processes of their own; what they raise, how they die, and who waits for whom."""
 import asyncio
+import collections
 import concurrent.futures
+import contextlib
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import sys
@@ -120,6 +123,33 @@ def test_callbacks_that_call(pool):
         f.add_done_callback(again)
     until(lambda: len(done) == 500)
     assert sorted(f.result() for f in done) == list(range(1, 501))
+
+
+def test_callbacks_that_wait(pool):
+    """A callback may even wait for another answer of the same actor, which may have come already."""
+    one, heard = Counter(), []
+    futures = [one.echo(k) for k in range(100)]
+    futures[0].add_done_callback(lambda f: heard.append([g.result(10) for g in futures] + [one.add(1).result(10)]))
+    until(lambda: heard)
+    assert heard == [[*range(100), 1]]
+
+
+def test_large_calls_of_many(pool):
+    """Threads whose calls and answers are larger than the sockets take: each reads for the others."""
+    one, text, wrong = Counter(), "x" * 300000, []
+
+    def caller(me):
+        futures = [one.echo(f"{me} {k} {text}") for k in range(20)]
+        for k, f in enumerate(futures):
+            if f.result(60) != f"{me} {k} {text}":
+                wrong.append((me, k))
+    threads = [threading.Thread(target=caller, args=(i,)) for i in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(90)
+        assert not t.is_alive()
+    assert not wrong
 
 
 def test_callers(pool):
@@ -301,6 +331,17 @@ def test_slots(pool):
     until(lambda: pool.stats()["running"] == 0)
 
 
+def test_a_thousand():
+    """More at once than the zygote is told of in one go."""
+    with actors.Pool(slots=1000, preload=["acting"], warm=0) as pool:
+        made = [Counter(i) for i in range(1000)]
+        assert [f.result(60) for f in [one.add(0) for one in made]] == list(range(1000)) and pool.stats()["running"] == 1000
+        for one in made[:500]:
+            actors.kill(one)
+        del made
+        until(lambda: pool.stats()["running"] == 0, 30)
+
+
 def test_slots_again_and_again(pool):
     for i in range(50):
         one = Counter(i)
@@ -323,6 +364,51 @@ def test_pool_ends():
         pool.create(Plain)
     with pytest.raises(actors.ActorError, match="there is no pool"):
         Counter()
+
+
+SEEDS = int(os.environ.get("PRIMUS_ACTOR_SEEDS", "2"))
+CALLS = int(os.environ.get("PRIMUS_ACTOR_CALLS", "2000"))
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_killed_at_random(pool, tmp_path, seed):
+    """Each call is answered once, or fails with why; none is done twice; nobody waits for ever."""
+    draw, marks, answered, failed, over = random.Random(seed), tmp_path / "marks", [], [], threading.Event()
+
+    def caller(me):
+        one, under_way = Counter(), collections.deque()
+        for k in range(CALLS // 4):
+            under_way.append((f"{me}-{k}", one.mark(str(marks), f"{me}-{k}")))
+            while len(under_way) > 20 or under_way and k == CALLS // 4 - 1:
+                word, future = under_way.popleft()
+                try:
+                    answered.append((word, future.result(20)))
+                except actors.ActorDied as e:
+                    failed.append((word, str(e)))
+                    if one.add(0).exception(20) is not None:
+                        one = Counter()
+
+    def killer():
+        while not over.wait(draw.uniform(0.002, 0.05)):
+            zygote = pool._zygote.pid
+            pids = [int(pid) for pid in pathlib.Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split()]  # warm ones as well
+            if pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(draw.choice(pids), draw.choice([signal.SIGKILL, signal.SIGSEGV]))
+
+    threads = [threading.Thread(target=caller, args=(i,)) for i in range(4)]
+    killing = threading.Thread(target=killer)
+    for t in [*threads, killing]:
+        t.start()
+    for t in threads:
+        t.join(120)
+        assert not t.is_alive()
+    over.set()
+    killing.join()
+    done = marks.read_text().split()
+    assert len(answered) + len(failed) == 4 * (CALLS // 4) and all(word == said for word, said in answered)
+    assert len(done) == len(set(done)) and {word for word, _ in answered} <= set(done)
+    assert failed and all("was ended by SIG" in why for _, why in failed)
 
 
 def test_zygote_is_killed(pool):

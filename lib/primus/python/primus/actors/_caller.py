@@ -4,7 +4,9 @@
 Whoever waits for an answer reads, and hands others theirs (leader and followers): no thread has to wake another one for a call whose
 caller waits. Where nobody waits, but somebody is to be told (a callback, await, wait()), the pool's thread reads (_watch.py).
 
-What is said is said in whole frames, under one lock; no answer is handed out while that is held, since who gets one may call again."""
+What is said is said in whole frames, under one lock; no answer is handed out while that is held, since who gets one may call again.
+What was read is handed out in its order, by the thread that reads, before another one may: so nobody waits for what has come already.
+That thread may come here again from a callback: it is the one that reads then, too."""
 import collections
 import concurrent.futures
 import contextlib
@@ -20,6 +22,7 @@ from . import _wire
 from .errors import ActorDied, ActorError, NotConstructed, NotSent, RemoteTraceback
 
 DEATH_SECONDS = 5  # so long the end of a connection waits for why
+SENT, READING, ENDED = 0, 1, 2  # of what was sent: bits
 PENDING = concurrent.futures._base.PENDING
 SEND_FLAGS = int(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
 
@@ -100,8 +103,9 @@ class Stream:
         return self
 
     async def __anext__(self):
+        import asyncio
         try:
-            item = await self._futures[0]
+            item = await asyncio.shield(asyncio.wrap_future(self._futures[0]))  # who is cancelled here has not taken it
         except _Over as e:
             self.value, = e.args
             raise StopAsyncIteration from None
@@ -143,7 +147,8 @@ class Connection:
         self._next = 0
         self._sending = threading.Lock()  # and what the next id is
         self._changed = threading.Condition()
-        self._reading = False  # somebody does
+        self._reading = None  # which thread does
+        self._heard = collections.deque()  # frames that it has read, and not handed out yet
         self._followers = 0  # who wait for what that one hands out
         self._watched = False
         self._released = self._left = False  # nobody has a handle; and the actor has been told so
@@ -170,18 +175,12 @@ class Connection:
         return self._start(Future(self), _wire.CREATE, body, buffers)
 
     def _start(self, future, kind, body, buffers):
-        late = []
-        try:
-            with self._sending:
-                future.id = id = self._next
-                self._next = id + 1
-                self._pending[id] = future
-                if self.over is None:
-                    self._send(_wire.framed(kind, id, body, buffers), late)
-        except _wire.Ended:
-            self._lost()
-        for frame in late:
-            self._hear(*frame)
+        with self._sending:
+            future.id = id = self._next
+            self._next = id + 1
+            self._pending[id] = future
+            outcome = self._send(_wire.framed(kind, id, body, buffers)) if self.over is None else SENT
+        self._after_sending(outcome)
         if self.over is not None and self._pending.pop(id, None) is not None:
             future.set_exception(self.over)
         return future
@@ -191,31 +190,47 @@ class Connection:
         error.__cause__ = cause
         future.set_exception(error)
 
-    def _send(self, parts, late):
-        """The lock is held. Who cannot send, since the actor waits for its answers to be read, reads them into late."""
-        left = _wire.size_of(parts)
+    def _send(self, parts):
+        """The lock is held. SENT; READING: so it is, and this thread has begun to read; ENDED. Who cannot send, since the actor waits
+        for its answers to be read, reads them."""
+        left, outcome = _wire.size_of(parts), SENT
         while left:
             try:
                 sent = self.socket.sendmsg(parts[:512], (), SEND_FLAGS)
             except BlockingIOError:
-                self._until_writable(late)
+                if self._until_writable():
+                    outcome = READING
                 continue
             except OSError:
-                raise _wire.Ended("the other end is gone") from None
+                return outcome | ENDED
             left -= sent
             if left:
                 parts = _wire.rest_of(parts, sent)
+        return outcome
 
-    def _until_writable(self, late):
+    def _until_writable(self):
+        """Whether this thread has begun to read."""
         poll = select.poll()
         poll.register(self.socket, select.POLLIN | select.POLLOUT)
         events = poll.poll(1000)
-        if events and events[0][1] & ~select.POLLOUT and self._begin_reading():
-            try:
+        if not events or not events[0][1] & ~select.POLLOUT:
+            return False
+        begun = self._begin_reading()
+        if self._reading == threading.get_ident():
+            with contextlib.suppress(OSError):  # sending says so, too
                 if self._reader.read(False):
-                    late.extend(self._reader.frames())
+                    self._heard.extend(self._reader.frames())
+        return begun
+
+    def _after_sending(self, outcome):
+        """The lock is not held any more."""
+        if outcome & READING:
+            try:
+                self._hand_out()
             finally:
                 self._stop_reading()
+        if outcome & ENDED:
+            self._lost()
 
     def cancel(self, future):
         """One that has been cancelled here."""
@@ -227,15 +242,9 @@ class Connection:
 
     def tell(self, kind, id, body):
         """Of a call that is under way."""
-        late = []
-        try:
-            with self._sending:
-                if self.over is None and not self._left:
-                    self._send(_wire.framed(kind, id, body), late)
-        except _wire.Ended:
-            self._lost()
-        for frame in late:
-            self._hear(*frame)
+        with self._sending:
+            outcome = self._send(_wire.framed(kind, id, body)) if self.over is None and not self._left else SENT
+        self._after_sending(outcome)
 
     def abandon(self, id):
         """Nobody has the stream any more. Waits for no lock, as release()."""
@@ -266,45 +275,46 @@ class Connection:
     def wait_for(self, future, timeout):
         """Until it is done, or the time is over."""
         end = None if timeout is None else time.monotonic() + timeout
-        while future._state == PENDING:
-            if not self._follow(future, end):
-                return
-            if future._state != PENDING:
-                self._stop_reading()
-                return
+        if self._reading == threading.get_ident():  # in a callback
+            self._lead(future, end)
+        elif self._follow(future, end):
             try:
-                while future._state == PENDING:
-                    if end is not None and not self._readable(end - time.monotonic()):
-                        return
-                    self._read(True)
+                self._lead(future, end)
             finally:
                 self._stop_reading()
 
+    def _lead(self, future, end):
+        while future._state == PENDING:
+            if self._heard:
+                self._hear(*self._heard.popleft())
+            elif end is None or self._readable(end - time.monotonic()):
+                self._read(True)
+            else:
+                return
+
     def _follow(self, future, end):
-        """Until this thread is the one that reads (True), or the time is over."""
+        """Until this thread is the one that reads (True), the future is done, or the time is over."""
         with self._changed:
             self._followers += 1
             try:
-                while self._reading and future._state == PENDING:
-                    if not self._changed.wait(None if end is None else max(end - time.monotonic(), 0)):
+                while self._reading is not None:
+                    if future._state != PENDING or not self._changed.wait(None if end is None else max(end - time.monotonic(), 0)):
                         return False
             finally:
                 self._followers -= 1
-            if self._reading:
-                return False  # it is done
-            self._reading = True
+            self._reading = threading.get_ident()
             return True
 
     def _begin_reading(self):
         with self._changed:
-            if self._reading:
+            if self._reading is not None:
                 return False
-            self._reading = True
+            self._reading = threading.get_ident()
             return True
 
     def _stop_reading(self):
         with self._changed:
-            self._reading = False
+            self._reading = None
             if self._followers:
                 self._changed.notify_all()
         if self._watched:
@@ -329,16 +339,19 @@ class Connection:
         try:
             if not self._reader.read(block):
                 return False
-            frames = list(self._reader.frames())
+            self._heard.extend(self._reader.frames())
         except OSError:
             self._lost()
             return False
-        for frame in frames:
-            self._hear(*frame)
+        self._hand_out()
+        return True
+
+    def _hand_out(self):
+        while self._heard:
+            self._hear(*self._heard.popleft())
         if self._followers:
             with self._changed:
                 self._changed.notify_all()
-        return True
 
     def _hear(self, kind, id, body, buffers):
         if kind == _wire.STREAM:

@@ -19,11 +19,19 @@ class Watcher:
         self._lock = threading.RLock()  # whose handle goes in the middle of it comes here again
         self._control, self._hear = control, hear
         self._poll.register(control, select.EPOLLIN)
+        self._room_wanted = False
         self._later = collections.deque()
         self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._poll.register(self._woken, select.EPOLLIN)
         self._thread = threading.Thread(target=self._run, name="primus-actors", daemon=True)
         self._thread.start()
+
+    def want_room(self, wanted):
+        """Whether hear() is to be called as well when control takes more."""
+        if wanted != self._room_wanted and not self._poll.closed:
+            self._room_wanted = wanted
+            with contextlib.suppress(OSError):
+                self._poll.modify(self._control, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
 
     def look_at(self, connection):
         """The next time that there is something to read. As often as it likes."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pool: slots for actors, and the zygote that makes their processes."""
+import array
 import atexit
 import collections
 import functools
@@ -84,12 +85,13 @@ class Pool:
         self._started = {}  # pid by id; None: not told yet
         self._waiting = collections.deque()  # (id, the actor's end of its socket)
         self._next = 0
+        self._unsaid = collections.deque()  # (text, a socket that goes with it or None), for the zygote
         self._over = None
         self._pid = os.getpid()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._zygote = _begin(theirs)
-        self._say(path=sys.path, preload=list(preload), warm=min(warm, self.slots))
+        self._control.send(json.dumps({"path": sys.path, "preload": list(preload), "warm": min(warm, self.slots)}).encode())
         self._meet()
         self._watcher = Watcher(self._control, self._hear)
         _all.add(self)
@@ -110,12 +112,27 @@ class Pool:
             self._zygote.wait()
             raise PreloadRefused(said.get("refused", "the actors' zygote has ended; what it said is on standard error"))
 
-    def _say(self, descriptors=(), **what):
-        text = json.dumps(what).encode()
-        if descriptors:
-            socket.send_fds(self._control, [text], descriptors)
-        else:
-            self._control.send(text)
+    def _say(self, given=None, **what):
+        """The lock is held. To the zygote, in its order; nobody waits for that: the zygote may be waiting for us to hear it. given: a
+        socket that goes along."""
+        self._unsaid.append((json.dumps(what).encode(), given))
+        self._say_on()
+
+    def _say_on(self):
+        while self._unsaid:
+            text, given = self._unsaid[0]
+            try:
+                # Not send_fds(), which takes flags and forgets them.
+                with_it = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [given.fileno()]))] if given else []
+                self._control.sendmsg([text], with_it, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                break
+            except OSError:  # the watcher hears of it
+                pass
+            self._unsaid.popleft()
+            if given:
+                given.close()
+        self._watcher.want_room(bool(self._unsaid))
 
     # ---- actors
 
@@ -142,11 +159,7 @@ class Pool:
         while self._waiting and len(self._started) < self.slots and self._over is None:
             id, theirs = self._waiting.popleft()
             self._started[id] = None
-            with theirs:
-                try:
-                    self._say([theirs.fileno()], start=id)
-                except OSError:
-                    return  # the watcher hears of it
+            self._say(theirs, start=id)
 
     def kill(self, handle):
         """At once, whatever it does (SIGKILL)."""
@@ -175,7 +188,10 @@ class Pool:
     # ---- the zygote
 
     def _hear(self):
-        """In the watcher's thread. False: there is nobody any more."""
+        """In the watcher's thread, when the zygote may say something, or hear. False: there is nobody any more."""
+        if self._unsaid:
+            with self._lock:
+                self._say_on()
         try:
             data = self._control.recv(PACKET_MAX, socket.MSG_DONTWAIT)
         except BlockingIOError:  # heard already by who waited for a death
