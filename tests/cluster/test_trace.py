@@ -152,7 +152,8 @@ def test_stopped(_cluster, start):
     result = stacks(_cluster, number)
     assert [t["waits"] for t in result["threads"]] == ["stopped"] and not result["programs"]
     _cluster.exec("n1", "kill", "-CONT", main_pid(_cluster, number))
-    assert [t["waits"] for t in stacks(_cluster, number)["threads"]] == ["sleep"]
+    # It has been woken, and may be waiting for a processor still.
+    _cluster.wait_for(lambda: [t["waits"] for t in stacks(_cluster, number)["threads"]] == ["sleep"], 10, "that it sleeps on")
 
 
 def test_a_thousand_threads(_cluster, start):
