@@ -88,19 +88,15 @@ static uint64_t report_result(void *userdata, size_t job) {
         struct search_reason why;
         int verdict;
 
-        if (units > settings_of(s, o)->max_time)
-                return 0;
         verdict = search_validated(o->search, j->trial, units, made_up_loss(s, o, j->trial, units), &why);
         o->results++;
-        o->trained += (double)units;
         if (verdict < 0)
                 s->world->error = verdict;
-        if (verdict != SEARCH_GOES_ON || units == settings_of(s, o)->max_time) {
-                o->stopped += units < settings_of(s, o)->max_time;
-                return 0;
-        }
-        o->trained -= (double)units; /* counted where it ends */
-        return work_of(s, o, next_units(s, o, j->trial));
+        if (verdict == SEARCH_GOES_ON && units < settings_of(s, o)->max_time)
+                return work_of(s, o, next_units(s, o, j->trial));
+        o->trained += (double)units;
+        o->stopped += units < settings_of(s, o)->max_time;
+        return 0;
 }
 
 /* For world.finished. */

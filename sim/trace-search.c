@@ -8,12 +8,6 @@
 #include "lib/base/try.h"
 #include "sim/trace.h"
 
-static const char *const mode_names[_SEARCH_MODE_MAX] = {
-        [SEARCH_STANDARD] = "standard",
-        [SEARCH_CONSERVATIVE] = "conservative",
-        [SEARCH_AGGRESSIVE] = "aggressive",
-};
-
 static int find_name(const json_t *v, const char *const names[], uint32_t n) {
         const char *text = json_string_value(v);
 
@@ -42,7 +36,7 @@ static int take_value(struct trace_search *s, const char *key, const json_t *v) 
                 return n < 0 || n == SEARCH_EXTERNAL ? -EINVAL : 0;
         }
         if (strcmp(key, "mode") == 0) {
-                n = find_name(v, mode_names, _SEARCH_MODE_MAX);
+                n = find_name(v, search_mode_names, _SEARCH_MODE_MAX);
                 is->mode = (enum search_mode)MAX(n, 0);
                 return MIN(n, 0);
         }

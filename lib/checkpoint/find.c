@@ -11,6 +11,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/try.h"
 #include "lib/checkpoint/store.h"
+#include "lib/primus/text.h"
 
 DEFINE_CLEANUP(struct primus_saved *, primus_saved_free)
 
@@ -22,7 +23,7 @@ char *store_path(const struct primus_store *s, uint64_t step) {
         char name[STEP_NAME_MAX];
 
         step_name(step, name);
-        return path_make("%s/%s", s->directory, name);
+        return text_make("%s/%s", s->directory, name);
 }
 
 static bool is_step(const char *name, uint64_t *ret) {
@@ -85,7 +86,7 @@ static int take_part(const char *checkpoint, uint32_t rank, bool verify, struct 
                 c->m.data = NULL;
                 return 0;
         }
-        c->path = path_make("%s/rank-%" PRIu32, checkpoint, rank);
+        c->path = text_make("%s/rank-%" PRIu32, checkpoint, rank);
         if (!c->path)
                 return -ENOMEM;
         if (rank == 0)

@@ -14,6 +14,8 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/try.h"
+#include "lib/primus/environment.h"
+#include "lib/primus/text.h"
 
 #define VERSION 1
 #define BYTES_MAX (64u << 20) /* a checkpoint's data is at most 4 MiB */
@@ -101,7 +103,7 @@ static int take_members(json_t *root, struct manifest *ret) {
 }
 
 char *manifest_path(const char *checkpoint, uint32_t rank) {
-        return path_make("%s/manifest-%" PRIu32 ".json", checkpoint, rank);
+        return text_make("%s/manifest-%" PRIu32 ".json", checkpoint, rank);
 }
 
 int manifest_read(const char *checkpoint, uint32_t rank, struct manifest *ret, char why[static WHY_MAX]) {
@@ -168,7 +170,7 @@ static int write_through(const char *path, const json_t *root) {
 
 int manifest_write(const char *checkpoint, const struct manifest *m) {
         _cleanup_free_ char *path = manifest_path(checkpoint, m->rank);
-        _cleanup_free_ char *temporary = path_make("%s/.manifest-%" PRIu32 ".json", checkpoint, m->rank);
+        _cleanup_free_ char *temporary = text_make("%s/.manifest-%" PRIu32 ".json", checkpoint, m->rank);
         json_auto_t *root = compose_manifest(m);
 
         if (!root || !path || !temporary)

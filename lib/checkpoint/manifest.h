@@ -9,7 +9,6 @@
 #include "lib/checkpoint/tree.h"
 
 #define STEP_MAX UINT64_C(999999999999)
-#define WORLD_MAX (1u << 20)
 
 struct manifest {
         uint64_t step;

@@ -17,6 +17,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/try.h"
 #include "lib/checkpoint/store.h"
+#include "lib/primus/environment.h"
+#include "lib/primus/text.h"
 
 #define KEEP_DEFAULT 2u
 
@@ -41,7 +43,7 @@ const char *primus_store_error(const struct primus_store *s) {
 /* ---- the directory ---- */
 
 static char *below_store(const struct primus_store *s, const char *name) {
-        return path_make("%s/%s", s->directory, name);
+        return text_make("%s/%s", s->directory, name);
 }
 
 /* No other rank makes a whole of its parts meanwhile, or takes its own away, until the descriptor is closed.
@@ -69,7 +71,7 @@ static void remove_part(struct primus_store *s, const char *part) {
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 _cleanup_free_ char *path =
-                        path_make("%s/%s%" PRIu32 "%s", part, names[i].before, s->rank, names[i].behind);
+                        text_make("%s/%s%" PRIu32 "%s", part, names[i].before, s->rank, names[i].behind);
 
                 if (path)
                         tree_remove(path);
@@ -108,7 +110,7 @@ static int make_directories(struct primus_store *s) {
 
 static char *absolute_path(const char *path) {
         _cleanup_free_ char *here = *path == '/' ? strdup("") : getcwd(NULL, 0);
-        char *whole = here ? path_make("%s%s%s", here, *path == '/' ? "" : "/", path) : NULL;
+        char *whole = here ? text_make("%s%s%s", here, *path == '/' ? "" : "/", path) : NULL;
 
         for (size_t n = whole ? strlen(whole) : 0; n > 1 && whole[n - 1] == '/'; n--)
                 whole[n - 1] = 0;
@@ -116,18 +118,9 @@ static char *absolute_path(const char *path) {
 }
 
 static int number_of(struct primus_store *s, const char *variable, uint32_t otherwise, uint32_t *ret) {
-        const char *text = getenv(variable);
-        unsigned long n;
-        char *end;
-
-        *ret = otherwise;
-        if (!text)
-                return 0;
-        errno = 0;
-        n = strtoul(text, &end, 10);
-        if (errno != 0 || end == text || *end || n > WORLD_MAX)
-                return store_fail(s, EINVAL, "%s is '%.32s', and no number of a rank", variable, text);
-        *ret = (uint32_t)n;
+        if (environment_number(variable, otherwise, WORLD_MAX, ret) < 0)
+                return store_fail(s, EINVAL, "%s is '%.32s', and no number of a rank", variable,
+                                  getenv(variable));
         return 0;
 }
 
@@ -206,7 +199,7 @@ static char *part_of(const struct primus_store *s) {
         char name[STEP_NAME_MAX];
 
         step_name(s->step, name);
-        return path_make("%s/.%s", s->directory, name);
+        return text_make("%s/.%s", s->directory, name);
 }
 
 static int undo_part(struct primus_store *s) {
@@ -267,7 +260,7 @@ int primus_store_begin(struct primus_store *s, uint64_t step, struct primus *fee
         TRY(undo_part(s));
         free(s->here);
         part = part_of(s);
-        s->here = part ? path_make("%s/.rank-%" PRIu32, part, s->rank) : NULL;
+        s->here = part ? text_make("%s/.rank-%" PRIu32, part, s->rank) : NULL;
         if (!s->here)
                 return store_fail(s, ENOMEM, "no memory");
         if ((mkdir(part, 0777) < 0 && errno != EEXIST) || mkdir(s->here, 0777) < 0)
@@ -288,7 +281,7 @@ static int take_metrics(const char *const names[], const double values[], size_t
 
 static int finish_part(struct primus_store *s, const struct manifest *m) {
         _cleanup_free_ char *part = part_of(s),
-                            *done = part ? path_make("%s/rank-%" PRIu32, part, s->rank) : NULL;
+                            *done = part ? text_make("%s/rank-%" PRIu32, part, s->rank) : NULL;
         int r;
 
         if (!done)
@@ -390,7 +383,7 @@ static int remove_whole(struct primus_store *s, uint64_t step) {
         char name[STEP_NAME_MAX];
 
         step_name(step, name);
-        gone = path_make("%s/.gone-%s-%d", s->directory, name, (int)getpid());
+        gone = text_make("%s/.gone-%s-%d", s->directory, name, (int)getpid());
         if (!path || !gone)
                 return store_fail(s, ENOMEM, "no memory");
         if (rename(path, gone) < 0 || tree_flush(s->directory) < 0)

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <fts.h>
 #include <nettle/sha2.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/try.h"
+#include "lib/primus/text.h"
 
 #define BLOCK_BYTES (1u << 20)
 #define SUM_HEX (2 * SHA256_DIGEST_SIZE + 1)
@@ -27,17 +27,6 @@ static FTS *walk_tree(const char *top) {
         char *paths[] = { (char *)(uintptr_t)top, NULL };
 
         return fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-}
-
-char *path_make(const char *format, ...) {
-        char *path;
-        va_list ap;
-        int n;
-
-        va_start(ap, format);
-        n = vasprintf(&path, format, ap);
-        va_end(ap);
-        return n < 0 ? NULL : path;
 }
 
 int tree_flush(const char *path) {
@@ -61,8 +50,7 @@ static int sum_of(int fd, char ret[static SUM_HEX]) {
                 sha256_update(&sum, n < 0 ? 0 : (size_t)n, block);
         }
         sha256_digest(&sum, sizeof(digest), digest);
-        for (size_t i = 0; i < sizeof(digest); i++)
-                snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+        text_hex(digest, sizeof(digest), ret);
         return 0;
 }
 
@@ -145,7 +133,7 @@ static bool is_below(const char *name) {
 
 static int check_file(const char *top, const char *name, const json_t *is, bool verify,
                       char why[static WHY_MAX]) {
-        _cleanup_free_ char *path = path_make("%s/%s", top, name);
+        _cleanup_free_ char *path = text_make("%s/%s", top, name);
         _cleanup_close_ int fd = -EBADF;
         char sum[SUM_HEX];
         struct stat st;

@@ -8,8 +8,6 @@
 
 #define WHY_MAX 600u
 
-/* A path, for free(). NULL: there is no memory. */
-char *path_make(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* fsync() of a file or a directory. */
 int tree_flush(const char *path);
 /* *ret: {NAME: {"size": BYTES, "sha256": HEX}} of all files below, which are on disk then, as their

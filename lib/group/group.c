@@ -19,11 +19,12 @@
 #include "lib/base/try.h"
 #include "lib/group/meet.h"
 #include "lib/group/place.h"
+#include "lib/primus/environment.h"
 #include "lib/primus/primus.h"
+#include "lib/primus/text.h"
 
 #define VALUE_MAX (16u << 20)
 #define MEET_USEC (600 * USEC_PER_SEC)
-#define WORLD_MAX (1u << 20)
 #define SECRET_MAX ((64u << 10) + 1) /* one more than a secret of a job can have */
 
 struct primus_group {
@@ -99,19 +100,15 @@ static int rank_gone(struct primus_group *g, uint32_t rank) {
 }
 
 static int say_to(struct primus_group *g, uint32_t rank, const char *call, const char *value) {
-        _cleanup_free_ char *text = NULL;
-        uint32_t size;
-        int n = asprintf(&text, "[[\"%s\", %" PRIu64 "], %s]", call, g->calls, value);
+        _cleanup_free_ char *text = text_make("[[\"%s\", %" PRIu64 "], %s]", call, g->calls, value);
+        size_t n = text ? strlen(text) : 0;
+        uint32_t size = htole32((uint32_t)n);
 
-        if (n < 0) {
-                text = NULL;
+        if (!text)
                 return group_fail(g, ENOMEM, "no memory");
-        }
-        if ((unsigned)n > VALUE_MAX)
-                return group_fail(g, E2BIG, "%d bytes are too many: a value may have %u", n, VALUE_MAX);
-        size = htole32((uint32_t)n);
-        if (send_all(g->peers[rank], &size, sizeof(size)) < 0 ||
-            send_all(g->peers[rank], text, (size_t)n) < 0)
+        if (n > VALUE_MAX)
+                return group_fail(g, E2BIG, "%zu bytes are too many: a value may have %u", n, VALUE_MAX);
+        if (send_all(g->peers[rank], &size, sizeof(size)) < 0 || send_all(g->peers[rank], text, n) < 0)
                 return rank_gone(g, rank);
         return 0;
 }
@@ -277,19 +274,9 @@ int primus_group_broadcast(struct primus_group *g, const char *value, const char
 
 static int take_number(struct primus_group *g, const char *variable, uint32_t otherwise, uint32_t most,
                        uint32_t *ret) {
-        const char *text = getenv(variable);
-        unsigned long n;
-        char *end;
-
-        *ret = otherwise;
-        if (!text)
-                return 0;
-        errno = 0;
-        n = strtoul(text, &end, 10);
-        if (errno != 0 || end == text || *end || n > most)
+        if (environment_number(variable, otherwise, most, ret) < 0)
                 return group_fail(g, EINVAL, "%s is '%.32s', and no number from 0 to %" PRIu32, variable,
-                                  text, most);
-        *ret = (uint32_t)n;
+                                  getenv(variable), most);
         return 0;
 }
 
@@ -320,17 +307,12 @@ static unsigned count_group(const char *name) {
 
 static int read_secret(struct primus_group *g) {
         const char *directory = getenv("PRIMUS_SECRETS_DIR");
-        _cleanup_free_ char *path = NULL;
-        _cleanup_close_ int fd = -EBADF;
+        _cleanup_free_ char *path = directory ? text_make("%s/group", directory) : NULL;
+        _cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -EBADF;
         ssize_t n = 0;
 
-        if (directory && asprintf(&path, "%s/group", directory) < 0) {
-                path = NULL;
-                return group_fail(g, ENOMEM, "no memory");
-        }
-        fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
         g->secret = malloc(SECRET_MAX);
-        if (!g->secret)
+        if (!g->secret || (directory && !path))
                 return group_fail(g, ENOMEM, "no memory");
         if (fd >= 0)
                 n = read(fd, g->secret, SECRET_MAX);
@@ -379,8 +361,6 @@ static int take_options(struct primus_group *g, const struct primus_group_option
         if (local != g->size)
                 return take_first(g, o);
         r = place_local(name, count_group(name), &g->path);
-        if (r < 0)
-                g->path = NULL;
         return r < 0 ? group_fail(g, -r, "there is no directory of this user's alone to meet in: %m") : 0;
 }
 

@@ -5,7 +5,6 @@
 #include <nettle/sha2.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/try.h"
+#include "lib/primus/text.h"
 
 #define WORK_MAX 70u /* bytes: a socket's whole path has 107 */
 #define NAME_HEX 24u
@@ -21,17 +21,15 @@
 static int executor_name(char **ret) {
         const char *const variables[] = { "PRIMUS_JOB_UID", "PRIMUS_ROLE", "PRIMUS_INDEX", "PRIMUS_ATTEMPT" };
         const char *is[ELEMENTSOF(variables)];
-        int n;
 
         for (size_t i = 0; i < ELEMENTSOF(variables); i++) {
                 is[i] = getenv(variables[i]);
-                if (!is[i] && i == 0)
-                        return asprintf(ret, "alone/%d", (int)getppid()) < 0 ? -ENOMEM : 0;
-                if (!is[i])
+                if (!is[i] && i > 0 && is[0])
                         return -EINVAL;
         }
-        n = asprintf(ret, "%s/%s/%s/%s", is[0], is[1], is[2], is[3]);
-        return n < 0 ? -ENOMEM : 0;
+        *ret = is[0] ? text_make("%s/%s/%s/%s", is[0], is[1], is[2], is[3])
+                     : text_make("alone/%d", (int)getppid());
+        return *ret ? 0 : -ENOMEM;
 }
 
 static bool is_own_directory(const char *path, mode_t none) {
@@ -55,23 +53,23 @@ static const char *temporary_directory(void) {
 
 /* *ret: a directory, and what is before a name in it. */
 static int own_directory(char **ret) {
+        _cleanup_free_ char *top = NULL;
         const char *work = getenv("PRIMUS_WORK");
         struct stat st;
 
         if (work && *work && strlen(work) < WORK_MAX && stat(work, &st) == 0 && S_ISDIR(st.st_mode) &&
-            st.st_uid == getuid())
-                return asprintf(ret, "%s/.group-", work) < 0 ? -ENOMEM : 0;
-        if (asprintf(ret, "%s/primus-group-%u", temporary_directory(), (unsigned)getuid()) < 0)
-                return -ENOMEM;
-        (void)mkdir(*ret, 0700);
-        if (!is_own_directory(*ret, 077)) {
-                free(*ret);
-                return -EPERM;
+            st.st_uid == getuid()) {
+                *ret = text_make("%s/.group-", work);
+                return *ret ? 0 : -ENOMEM;
         }
-        char *top = *ret;
-        int n = asprintf(ret, "%s/", top);
-        free(top);
-        return n < 0 ? -ENOMEM : 0;
+        top = text_make("%s/primus-group-%u", temporary_directory(), (unsigned)getuid());
+        if (!top)
+                return -ENOMEM;
+        (void)mkdir(top, 0700);
+        if (!is_own_directory(top, 077))
+                return -EPERM;
+        *ret = text_make("%s/", top);
+        return *ret ? 0 : -ENOMEM;
 }
 
 int place_local(const char *name, unsigned n, char **ret) {
@@ -79,26 +77,16 @@ int place_local(const char *name, unsigned n, char **ret) {
         uint8_t digest[SHA256_DIGEST_SIZE];
         char hex[2 * SHA256_DIGEST_SIZE + 1];
         struct sha256_ctx sum;
-        int r;
 
-        r = executor_name(&executor);
-        if (r < 0) {
-                executor = NULL;
-                return r;
-        }
-        if (asprintf(&whole, "%s/%s/%u", executor, name, n) < 0) {
-                whole = NULL;
+        TRY(executor_name(&executor));
+        TRY(own_directory(&directory));
+        whole = text_make("%s/%s/%u", executor, name, n);
+        if (!whole)
                 return -ENOMEM;
-        }
-        r = own_directory(&directory);
-        if (r < 0) {
-                directory = NULL;
-                return r;
-        }
         sha256_init(&sum);
         sha256_update(&sum, strlen(whole), (const uint8_t *)whole);
         sha256_digest(&sum, sizeof(digest), digest);
-        for (size_t i = 0; i < sizeof(digest); i++)
-                snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-        return asprintf(ret, "%s%.*s", directory, (int)NAME_HEX, hex) < 0 ? -ENOMEM : 0;
+        text_hex(digest, sizeof(digest), hex);
+        *ret = text_make("%s%.*s", directory, (int)NAME_HEX, hex);
+        return *ret ? 0 : -ENOMEM;
 }

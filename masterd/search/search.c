@@ -63,6 +63,12 @@ const char *const search_method_names[_SEARCH_METHOD_MAX] = {
         [SEARCH_HYPERBAND] = "hyperband",
 };
 
+const char *const search_mode_names[_SEARCH_MODE_MAX] = {
+        [SEARCH_STANDARD] = "standard",
+        [SEARCH_CONSERVATIVE] = "conservative",
+        [SEARCH_AGGRESSIVE] = "aggressive",
+};
+
 const char *search_trial_state_to_string(enum search_trial_state s) {
         static const char *const names[_SEARCH_TRIAL_STATE_MAX] = {
                 [SEARCH_TRIAL_RUNS] = "runs",       [SEARCH_TRIAL_PARKED] = "parked",

@@ -49,6 +49,7 @@ enum search_variant {
 };
 
 extern const char *const search_method_names[_SEARCH_METHOD_MAX];
+extern const char *const search_mode_names[_SEARCH_MODE_MAX];
 static inline const char *search_method_to_string(enum search_method m) {
         return m < _SEARCH_METHOD_MAX ? search_method_names[m] : NULL;
 }

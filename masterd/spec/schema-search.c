@@ -8,12 +8,6 @@
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
 
-static const char *const mode_names[_SEARCH_MODE_MAX] = {
-        [SEARCH_STANDARD] = "standard",
-        [SEARCH_CONSERVATIVE] = "conservative",
-        [SEARCH_AGGRESSIVE] = "aggressive",
-};
-
 static const char *const variant_names[_SEARCH_VARIANT_MAX] = {
         [SEARCH_VARIANT_STOP] = "stop",
         [SEARCH_VARIANT_PROMOTE] = "promote",
@@ -45,7 +39,7 @@ static const struct key search_keys[] = {
           .zero_is_preset = true },
         { "divisor", KEY_U32, AT(search_spec, divisor), RANGE(2, SEARCH_DIVISOR_MAX), .preset = 4 },
         { "maxRungs", KEY_U32, AT(search_spec, max_rungs), RANGE(1, SEARCH_RUNGS_MAX), .preset = 5 },
-        { "mode", KEY_ENUM, AT(search_spec, mode), WORDS(mode_names) },
+        { "mode", KEY_ENUM, AT(search_spec, mode), WORDS(search_mode_names) },
         { "variant", KEY_ENUM, AT(search_spec, variant), WORDS(variant_names) },
         { "rungs", KEY_JSON, AT(search_spec, rungs), RANGE(1, 1024) },
         { "seed", KEY_SCALED, AT(search_spec, seed), RANGE(0, SEARCH_TIME_MAX), .scale = 1 },
