@@ -39,10 +39,10 @@ def _client(pid, *environment):
     import boto3.session
     import botocore.config
     import botocore.exceptions
-    said, session = dict(environment), boto3.session.Session()
-    with contextlib.suppress(botocore.exceptions.ProfileNotFound):  # boto3 before 1.28 does not look for it there itself
-        said = {"of the profile": session._session.get_scoped_config().get("endpoint_url"), **said}
-    endpoint = said.get("AWS_ENDPOINT_URL_S3") or said.get("AWS_ENDPOINT_URL") or said.get("of the profile")
+    said, session, profile = dict(environment), boto3.session.Session(), {}
+    with contextlib.suppress(botocore.exceptions.ProfileNotFound):
+        profile = session._session.get_scoped_config()  # boto3 before 1.28 does not look for an endpoint there itself
+    endpoint = said.get("AWS_ENDPOINT_URL_S3") or said.get("AWS_ENDPOINT_URL") or profile.get("endpoint_url")
     return session.client("s3", endpoint_url=endpoint, config=botocore.config.Config(retries={"mode": "standard"}))
 
 

@@ -267,7 +267,14 @@ class Store:
         return next(iter(found), None)
 
     def _whole(self, verify):
-        for _, path in self._steps():
+        return self._seen((path for _, path in self._steps()), verify)
+
+    def _at(self, step):
+        """The Checkpoint of that step, if it is whole; or None."""
+        return next(self._seen((path for found, path in self._steps() if found == step), False), None)
+
+    def _seen(self, paths, verify):
+        for path in paths:
             try:
                 yield self._look(path, verify)
             except Broken as e:

@@ -11,9 +11,8 @@ or, as a program:
     OptunaSearcher(sampler=lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True)).run()
 
 There is no study to keep: when the searcher is started again, it is made anew, in memory, from what masterd has on disk, and so is
-what samplers keep beside their trials. Optuna
-draws from the search's space: int and double as they are (with step), log as a float between its two ends on a logarithmic scale,
-categorical by the index of its value; what "when" leaves out is not drawn. A trial that was stopped counts as pruned, with its
+what samplers keep beside their trials. Optuna draws from the search's space: int and double as they are (with step), log as a float
+between its two ends on a logarithmic scale, categorical by the index of its value; what "when" leaves out is not drawn. A trial that was stopped counts as pruned, with its
 latest metric; one that ended well as complete, with its best; others as failed. Needs optuna (3 or later) where it runs."""
 import argparse
 import hashlib

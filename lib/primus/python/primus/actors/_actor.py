@@ -138,8 +138,6 @@ class Actor:
     def read_call(self, body, buffers):
         """(the bound method, args, kwargs)"""
         name, args, kwargs = pickle.loads(body, buffers=buffers)
-        if name == "__ping__":
-            return (lambda: None), (), {}
         return getattr(self.object, name), args, kwargs
 
     def run_call(self, id, body, buffers):
@@ -155,28 +153,42 @@ class Actor:
 
     def stream(self, id, items):
         """What a generator yields, as it is taken; no other call runs meanwhile. Its return value."""
-        self.credit[id] = _wire.WINDOW
-        self.answers.say(_wire.STREAM, id, None)
+        self.begin_stream(id)
         try:
             while self.has_credit(id):
                 try:
-                    item = next(items)
+                    self.say_item(id, next(items))
                 except StopIteration as e:
                     return e.value
-                if id in self.credit:
-                    self.credit[id] -= 1
-                    self.answers.say(_wire.ITEM, id, item)
             return None
         finally:
             self.credit.pop(id, None)
             items.close()
 
+    def begin_stream(self, id):
+        self.credit[id] = _wire.WINDOW
+        self.answers.say(_wire.STREAM, id, None)
+
+    def say_item(self, id, item):
+        if self.use_credit(id):
+            self.answers.say(_wire.ITEM, id, item)
+
+    def use_credit(self, id):
+        """False: nobody wants it any more."""
+        if id not in self.credit:
+            return False
+        self.credit[id] -= 1
+        return True
+
+    def is_wanted(self, id):
+        return id in self.credit and not self.leaving
+
     def has_credit(self, id):
         """Waits for it. False: nobody wants more."""
-        while not self.leaving and self.credit.get(id) == 0:
+        while self.is_wanted(id) and self.credit[id] == 0:
             self.answers.flush()
             self.read(True)
-        return id in self.credit and not self.leaving
+        return self.is_wanted(id)
 
     def run_all(self):
         while self.queue:

@@ -37,22 +37,18 @@ class AsyncActor(Actor):
         self.answers.flush()
 
     async def _stream(self, id, items):
-        self.credit[id] = _wire.WINDOW
-        self.answers.say(_wire.STREAM, id, None)
+        self.begin_stream(id)
         try:
-            while not self.leaving and id in self.credit:
+            while self.is_wanted(id):
                 if self.credit[id] == 0:
                     self.answers.flush()
                     self.heard.clear()
                     await self.heard.wait()
                     continue
                 try:
-                    item = await anext(items) if isinstance(items, types.AsyncGeneratorType) else next(items)
+                    self.say_item(id, await anext(items) if isinstance(items, types.AsyncGeneratorType) else next(items))
                 except (StopAsyncIteration, StopIteration) as e:
                     return getattr(e, "value", None)
-                if id in self.credit:
-                    self.credit[id] -= 1
-                    self.answers.say(_wire.ITEM, id, item)
             return None
         finally:
             self.credit.pop(id, None)

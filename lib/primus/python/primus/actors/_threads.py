@@ -28,6 +28,14 @@ class ThreadedActor(Actor):
         except SystemExit as e:  # of a thread's the process would hear nothing
             end(e)
 
+    def take(self):
+        with self.heard:  # credit is given here, and used in threads
+            super().take()
+
+    def use_credit(self, id):
+        with self.heard:
+            return super().use_credit(id)
+
     def read(self, block):
         came = super().read(block)
         with self.heard:
@@ -40,7 +48,7 @@ class ThreadedActor(Actor):
             self.answers.flush()
         with self.heard:
             self.heard.wait_for(lambda: self.leaving or self.credit.get(id) != 0)
-        return id in self.credit and not self.leaving
+        return self.is_wanted(id)
 
     def run_all(self):
         while self.queue:

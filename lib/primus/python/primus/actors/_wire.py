@@ -53,7 +53,7 @@ def framed(kind, id, body, buffers=()):
         raise pickle.PicklingError(f"{len(body)} bytes are too many for one message")
     head = HEADER.pack(len(body), kind, 0, len(buffers), id)
     if not buffers:
-        return [head + body if len(body) < READ else head, *([] if len(body) < READ else [body])]
+        return [head + body] if len(body) < READ else [head, body]
     return [head + struct.pack(f"={len(buffers)}Q", *(b.nbytes for b in buffers)), body, *buffers]
 
 

@@ -177,8 +177,8 @@ class ActorPool:
 
     def __init__(self, actors):
         self._free = list(actors)
-        self._under_way = {}  # actor by future
-        self._by_index = {}
+        self._under_way = {}  # (index, actor) by future
+        self._by_index = {}  # future
         self._waiting = collections.deque()  # (fn, value)
         self._next_task = self._next_return = 0
         self._done = queue.SimpleQueue()

@@ -331,10 +331,10 @@ class CheckpointContext:
         """(its store, the Checkpoint)"""
         of, step = _state.parse_checkpoint(storage_id)
         kept = _state.store(of)
-        found = [c for c in kept.all() if c.step == step]
-        if not found:
+        found = kept._at(step)
+        if found is None:
             raise FileNotFoundError(f"checkpoint {storage_id} is not in {_state.top()}")
-        return kept, found[0]
+        return kept, found
 
     def _files_of(self, storage_id):
         kept, found = self._find(storage_id)
