@@ -21,12 +21,26 @@ HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
 
 import acting  # noqa: E402
+import acting_hosts  # noqa: E402
 from acting import Async, Counter, Few, Plain, Threaded  # noqa: E402
 from primus import actors  # noqa: E402
 
 
+@pytest.fixture(params=[1, 2])
+def pool(request):
+    """Four slots, here or on two hosts."""
+    if request.param == 1:
+        with actors.Pool(slots=4) as pool:
+            pool.zygotes = lambda: [pool._places[0].control.pid]
+            yield pool
+    else:
+        with acting_hosts.several() as pool:
+            pool.zygotes = lambda: [child for process in pool.hosts_of_test.processes for child in acting_hosts.children(process.pid)]
+            yield pool
+
+
 @pytest.fixture
-def pool():
+def here():
     with actors.Pool(slots=4) as pool:
         yield pool
 
@@ -299,7 +313,7 @@ def test_how_it_dies(pool):
     sleeping, began = third.sleep(60), time.monotonic()
     actors.kill(third)
     assert isinstance(sleeping.exception(5), actors.ActorDied) and time.monotonic() - began < 2
-    until(lambda: pool.stats() == {"slots": 4, "running": 0, "waiting": 0})
+    until(lambda: pool.stats()["running"] == pool.stats()["waiting"] == 0)
 
 
 def test_told_without_waiting(pool):
@@ -317,7 +331,7 @@ def test_slots(pool):
     held = [Counter(i) for i in range(4)]
     late = Counter(9)
     adding = late.add(1)
-    assert pool.stats() == {"slots": 4, "running": 4, "waiting": 1} and not actors.wait([adding], 0.1)[0]
+    assert pool.stats() == {"hosts": len(pool.zygotes()), "slots": 4, "running": 4, "waiting": 1} and not actors.wait([adding], 0.1)[0]
     last = held[0].sleep(0.1)
     began = time.monotonic()
     del held[0]
@@ -396,8 +410,7 @@ def test_killed_at_random(pool, tmp_path, seed):
 
     def killer():
         while not over.wait(draw.uniform(0.002, 0.05)):
-            zygote = pool._zygote.pid
-            pids = [int(pid) for pid in pathlib.Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split()]  # warm ones as well
+            pids = [pid for zygote in pool.zygotes() for pid in acting_hosts.children(zygote)]  # warm ones as well
             if pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(draw.choice(pids), draw.choice([signal.SIGKILL, signal.SIGSEGV]))
@@ -417,10 +430,10 @@ def test_killed_at_random(pool, tmp_path, seed):
     assert failed and all("was ended by SIG" in why for _, why in failed)
 
 
-def test_zygote_is_killed(pool):
+def test_zygote_is_killed(here):
     one = Counter()
     one.add(1).result()
-    pid, zygote = pool.pid(one), pool._zygote.pid
+    pid, zygote = here.pid(one), here._places[0].control.pid
     sleeping = one.sleep(60)
     os.kill(zygote, signal.SIGKILL)
     with pytest.raises(actors.PoolClosed, match="zygote has ended"):
@@ -437,7 +450,7 @@ from acting import Counter
 pool = actors.Pool(slots=2)
 one = Counter()
 one.add(1).result()
-print(pool.pid(one), pool._zygote.pid, flush=True)
+print(pool.pid(one), pool._places[0].control.pid, flush=True)
 sleeping = one.sleep(60)
 time.sleep(60)
 """
@@ -452,7 +465,7 @@ def test_caller_is_killed():
     """Nothing of it is left."""
     caller = program(PROGRAM)
     pids = [int(p) for p in caller.stdout.readline().split()]
-    assert all(map(alive, pids))
+    assert len(pids) == 2 and all(map(alive, pids))
     caller.kill()
     caller.communicate()
     until(lambda: not any(map(alive, pids)))
@@ -506,10 +519,10 @@ def test_forked_callers(pool):
 
 # ---- the zygote
 
-def test_fresh_and_alone(pool):
+def test_fresh_and_alone(here):
     """A child of the zygote, with nothing of the pool's but its own socket, and nothing to read; its random numbers are its own."""
     pid, parent, files, standard_input = Counter().where().result()
-    assert parent == pool._zygote.pid and pid != parent and standard_input == "" and files.count("socket") == 1 and "/dev/null" in files
+    assert parent == here._places[0].control.pid and pid != parent and standard_input == "" and files.count("socket") == 1 and "/dev/null" in files
     with actors.Pool(slots=3, preload=["numpy"]) as pool:
         drawn = [f.result() for f in [c.draw() for c in [Counter.on(pool)() for _ in range(3)]]]
         assert len({d[0] for d in drawn}) == 3 and len({d[1] for d in drawn}) == 3

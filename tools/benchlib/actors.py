@@ -59,6 +59,29 @@ with actors.Pool(slots=1) as pool:
     measure(lambda: one.ping().result())
 """
 
+# A pool with a "host" that is this one, over TLS on loopback: with over_tls(slots, modules) as pool.
+OVER_TLS = """
+import contextlib, os, pathlib, subprocess, sys, tempfile
+from primus import actors
+import bench_actor
+@contextlib.contextmanager
+def over_tls(slots, preload=()):
+    secret = os.urandom(32)
+    with tempfile.TemporaryDirectory() as top, actors.Pool.of_job(port=0, secret=secret, preload=preload, warm=0) as pool:
+        pathlib.Path(top, "actors").write_bytes(secret)
+        env = {**os.environ, "PRIMUS_ACTORS": f"127.0.0.1:{pool.port}", "PRIMUS_SECRETS_DIR": top}
+        with subprocess.Popen([sys.executable, "-m", "primus.actors.host", str(slots)], env=env):
+            pool.create(bench_actor.Echo).ping().result()
+            yield pool
+            pool.close()
+"""
+
+TLS = SYNC + OVER_TLS + """
+with over_tls(1) as pool:
+    one = pool.create(bench_actor.Echo)
+    measure(lambda: one.ping().result())
+"""
+
 MANAGER = SYNC + """
 from multiprocessing.managers import BaseManager
 import bench_actor
@@ -146,6 +169,29 @@ with actors.Pool(slots=1, preload=["numpy"]) as pool:
     print((64 << 20) / 1e9 / sorted(take() for _ in range(9))[4], 0)
 """
 
+TLS_ARRAY = OVER_TLS + """
+import time
+import numpy
+with over_tls(1, ["numpy"]) as pool:
+    one, array = pool.create(bench_actor.Echo), numpy.zeros(64 << 20, numpy.uint8)
+    def take():
+        began = time.perf_counter()
+        one.take(array).result()
+        return time.perf_counter() - began
+    take()
+    print((64 << 20) / 1e9 / sorted(take() for _ in range(9))[4], 0)
+"""
+
+TLS_CREATE = OVER_TLS + """
+import time
+n = int(sys.argv[1])
+with over_tls(n, ["bench_actor"]) as pool:
+    began = time.perf_counter()
+    made = [pool.create(bench_actor.Echo) for _ in range(n)]
+    for f in [one.ping() for one in made]:
+        f.result()
+    print(n / (time.perf_counter() - began), sum(one.pss().result() for one in made) / n)
+"""
 
 # The same bytes through a bare socket, into fresh memory.
 RAW_ARRAY = """
@@ -212,5 +258,11 @@ def bench(source, report):
     numpy, memory = measured(source, CREATE, "300", "numpy")
     ok &= report("actors", "actors made a second, numpy preloaded", numpy, "1/s", goal=("value", ">=", 400))
     ok &= report("actors", "memory of each, with numpy", memory, "MiB", goal=("value", "<=", 2))
+    there, memory = measured(source, TLS_CREATE, "300")
+    ok &= report("actors", "actors made a second over TLS, beside those of this host", there, "1/s", baseline=bare)
+    ok &= report("actors", "memory of each", memory, "MiB", goal=("value", "<=", 2))
+    tls = measured(source, TLS)
+    ok &= report("actors", "a call over TLS, p50, beside one on this host", tls[0], "µs", baseline=sync[0], goal=("value", "<=", 120))
+    ok &= report("actors", "an array of 64 MiB over TLS", measured(source, TLS_ARRAY)[0], "GB/s")
     ok &= report("actors", "from del to the next one's first result", measured(source, AGAIN)[0], "ms", goal=("value", "<=", 100))
     return report("actors", "an array of 64 MiB, beside a bare socket", measured(source, ARRAY)[0], "GB/s", baseline=measured(source, RAW_ARRAY)[0], goal=("value", ">=", 3)) and ok

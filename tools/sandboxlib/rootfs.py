@@ -18,7 +18,7 @@ LIBRARIES = """
 PACKAGES = LIBRARIES + """
     systemd systemd-sysv dbus libpam-systemd polkitd
     iproute2 procps
-    python3-minimal python3-numpy python3-jeepney python3-yaml
+    python3-minimal python3-numpy python3-jeepney python3-yaml python3-cloudpickle openssl
     libasan8 libubsan1
     openssh-server openssh-client
     cockpit-ws cockpit-bridge cockpit-system

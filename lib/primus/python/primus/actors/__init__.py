@@ -18,19 +18,19 @@
 
 A call gives a Future at once, a concurrent.futures.Future that can be awaited as well; calls of one caller run in their order, as many
 as one likes may be under way. What a method raises comes as it is, with the actor's traceback as its cause, and the actor lives on. One
-that dies says how: ActorDied. A generator's future is a Stream, which is taken item by item. Arrays are not copied into pickles. With async methods calls run as tasks of a loop; with
-@remote(concurrency=8) in eight threads.
+that dies says how: ActorDied. A generator's future is a Stream, which is taken item by item. Arrays are not copied into pickles. With
+async methods calls run as tasks of a loop; with @remote(concurrency=8) in eight threads.
 
-A process of an actor is forked from one that has imported what preload= names, so it is there within milliseconds. All of it runs on
-this host, as this user, over sockets that no other process can connect to. Classes go by name where they are in a module, and by value
-(cloudpickle) where the script alone knows them."""
+A process of an actor is forked from one that has imported what preload= names, so it is there within milliseconds. With Pool(hosts=3) it
+runs on one of three hosts, as a job; without, on this one, over sockets that no other process can connect to. Always as this user.
+Classes go by name where they are in a module, and by value (cloudpickle) where the script alone knows them."""
 from . import errors
 from ._caller import Future, Stream
-from .errors import ActorDied, ActorError, NotConstructed, NotSent, PoolClosed, PreloadRefused, RemoteTraceback
+from .errors import ActorDied, ActorError, HostLost, NotConstructed, NotSent, NotStarted, PoolClosed, PreloadRefused, RemoteTraceback
 from .executor import ActorPool, Executor, as_completed, wait
 from .pool import Handle, Pool, current
 
-__all__ = ["ActorDied", "ActorError", "ActorPool", "Executor", "Future", "Handle", "NotConstructed", "NotSent", "Pool", "PoolClosed", "PreloadRefused",
+__all__ = ["ActorDied", "ActorError", "ActorPool", "Executor", "Future", "Handle", "HostLost", "NotConstructed", "NotSent", "NotStarted", "Pool", "PoolClosed", "PreloadRefused",
            "RemoteTraceback", "Stream", "as_completed", "current", "errors", "kill", "remote", "wait"]
 
 

@@ -72,8 +72,8 @@ def _not_returned(error):
 
 
 class Actor:
-    def __init__(self, s):
-        self.reader, self.answers = _wire.Reader(s), Answers(s)
+    def __init__(self, s, reader):
+        self.reader, self.answers = reader, Answers(s)
         self.queue = collections.OrderedDict()  # by id: (body, buffers) of calls that have not begun
         self.object = self.broken = None
         self.credit = {}  # by id, of generators that run: items that may be said
@@ -217,9 +217,9 @@ def _is_async(made):
     return any(f.__code__.co_flags & CO_ASYNC for f in (getattr(type(made), name, None) for name in dir(type(made))) if isinstance(f, types.FunctionType))
 
 
-def _serve(s):
+def _serve(s, reader):
     """The other kinds are imported by those that are of them: asyncio would make the zygote larger, and each fork slower."""
-    actor = Actor(s)
+    actor = Actor(s, reader)
     concurrency = actor.construct()
     if actor.broken is None and _is_async(actor.object):
         from ._tasks import AsyncActor
@@ -230,11 +230,11 @@ def _serve(s):
     actor.run()
 
 
-def run(s):
-    """Does not return: ends the process. What a method raises of SystemExit is its status."""
+def run(s, reader):
+    """s: a socket, or what is like one (_tls.py); reader: of its frames. Does not return: ends the process. What a method raises of SystemExit is its status."""
     status = 0
     try:
-        _serve(s)
+        _serve(s, reader)
     except _wire.Ended:
         pass
     except SystemExit as e:

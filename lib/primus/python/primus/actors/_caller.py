@@ -23,6 +23,7 @@ from .errors import ActorDied, ActorError, NotConstructed, NotSent, RemoteTraceb
 
 DEATH_SECONDS = 5  # so long the end of a connection waits for why
 SENT, READING, ENDED = 0, 1, 2  # of what was sent: bits
+HELD_MAX = 1 << 24  # bytes of calls to an actor that is not there yet
 PENDING = concurrent.futures._base.PENDING
 SEND_FLAGS = int(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
 
@@ -136,11 +137,15 @@ class _Waiters(list):
 
 
 class Connection:
-    """To one actor, for any number of threads. what: its name for people; watcher: who reads when nobody waits."""
+    """To one actor, for any number of threads. what: its name for people; watcher: who reads when nobody waits.
 
-    def __init__(self, s, what, watcher):
-        self.socket, self.what, self._watcher = s, what, watcher
-        self._reader = _wire.Reader(s)
+    An actor of another host connects itself, when it has a slot: until then what is said is held back."""
+
+    def __init__(self, what, watcher):
+        self.what, self._watcher = what, watcher
+        self.socket = self._reader = None
+        self._attached = threading.Event()
+        self._held, self._held_size = [], 0  # parts of frames
         self._pending = {}  # by id: those that are under way
         self._streams = {}  # by id: the futures of its items
         self._abandoned = collections.deque()  # ids of streams that nobody has any more
@@ -155,6 +160,43 @@ class Connection:
         self.over = None  # the exception that every call gets
         self._died, self._why = threading.Event(), None
         self._pid = os.getpid()
+
+    def attach(self, s, reader):
+        """Once: this is its socket, or what is like one (_tls.py)."""
+        self.socket, self._reader = s, reader
+        self._attached.set()
+        with self._changed:
+            self._changed.notify_all()
+        self._watcher.later(self._say_held)
+
+    def is_attached(self):
+        return self._attached.is_set()
+
+    def _say_held(self):
+        """What was said before there was a socket. By whoever comes first: this thread may be needed for it."""
+        if self._held:
+            with self._sending:
+                outcome = self._send_held()
+            self._after_sending(outcome)
+        self._leave_when_idle()
+        if self._watched:
+            self._watcher.look_at(self)
+
+    def _send_held(self):
+        held, self._held = self._held, []
+        return self._send(held) if held else SENT
+
+    def _hold(self, parts):
+        """The lock is held. True: it is kept for the actor, which has not connected yet. Much of it is not: who calls waits then."""
+        if self._held_size > HELD_MAX:
+            while not self._attached.wait(1) and self.over is None:
+                pass
+        if self._attached.is_set():
+            return False
+        # Arrays are the caller's, who may change them behind the call.
+        self._held.extend(bytes(part) for part in parts)
+        self._held_size += _wire.size_of(parts)
+        return True
 
     # ---- calling
 
@@ -193,7 +235,11 @@ class Connection:
     def _send(self, parts):
         """The lock is held. SENT; READING: so it is, and this thread has begun to read; ENDED. Who cannot send, since the actor waits
         for its answers to be read, reads them."""
+        if not self._attached.is_set() and self._hold(parts):
+            return self._send_held() if self._attached.is_set() else SENT
         left, outcome = _wire.size_of(parts), SENT
+        if self._held:
+            outcome = self._send_held()
         while left:
             try:
                 sent = self.socket.sendmsg(parts[:512], (), SEND_FLAGS)
@@ -265,7 +311,7 @@ class Connection:
             self.watch()  # that it is idle, and its end, are to be seen
 
     def _leave_when_idle(self):
-        if self._released and not self._left and not self._pending and not self._streams:
+        if self._released and not self._left and not self._pending and not self._streams and self._attached.is_set():
             self._left = True
             with contextlib.suppress(OSError):
                 self.socket.shutdown(socket.SHUT_WR)
@@ -275,6 +321,10 @@ class Connection:
     def wait_for(self, future, timeout):
         """Until it is done, or the time is over."""
         end = None if timeout is None else time.monotonic() + timeout
+        if not self._attached.is_set():
+            if not self._wait_attached(future, timeout):
+                return
+            self._say_held()
         if self._reading == threading.get_ident():  # in a callback
             self._lead(future, end)
         elif self._follow(future, end):
@@ -282,6 +332,12 @@ class Connection:
                 self._lead(future, end)
             finally:
                 self._stop_reading()
+
+    def _wait_attached(self, future, timeout):
+        """False: the time is over, or the actor came to nothing."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._attached.is_set() or future._state != PENDING, timeout)
+        return self._attached.is_set() and future._state == PENDING
 
     def _lead(self, future, end):
         while future._state == PENDING:
@@ -327,7 +383,7 @@ class Connection:
 
     def look(self):
         """Reads what is there, without waiting."""
-        if self._begin_reading():
+        if self._attached.is_set() and self._begin_reading():
             try:
                 while self.over is None and self._read(False):
                     pass
@@ -399,14 +455,27 @@ class Connection:
         """From now on somebody reads, also when nobody waits."""
         if self.over is None:
             self._watched = True
-            self._watcher.look_at(self)
+            if self._attached.is_set():
+                self._watcher.look_at(self)
 
     # ---- its end
 
     def died(self, error):
-        """Told by the pool: this is why."""
+        """Told by the pool: this is why. What it has said before may still be on its way, from another host."""
         self._why = error
         self._died.set()
+        if not self._attached.is_set():
+            self.end(error)
+            return
+        self._watched = True
+        self.look()
+        if self.over is None:
+            keep_looking = getattr(self.socket, "keep_looking", None)
+            if keep_looking is not None:
+                with contextlib.suppress(OSError):
+                    keep_looking()
+            self._watcher.look_at(self)
+            self._watcher.in_a_while(lambda: self.end(error))
 
     def _lost(self):
         """The connection is over; the pool says why."""
@@ -428,7 +497,8 @@ class Connection:
                 futures[-1].set_exception(self.over)
         with self._changed:
             self._changed.notify_all()
-        self._watcher.forget(self)
+        if self._attached.is_set():
+            self._watcher.forget(self)
 
 
 def _raised(body, text):

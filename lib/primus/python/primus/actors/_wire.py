@@ -4,15 +4,19 @@ that arrays are not copied into it.
 
     u32 bytes of the pickle, u8 kind, u8 0, u16 number of buffers, u64 id, u64 bytes of each buffer, the pickle, the buffers
 
-Host's byte order: both ends are on one host."""
+Host's byte order: both ends are on one host, or on hosts that have compared theirs."""
+import contextlib
+import mmap
 import pickle
 import socket
 import struct
 
 HEADER = struct.Struct("=IBBHQ")
 PICKLE_MAX = (1 << 32) - 1
+MESSAGE_MAX = 1 << 34  # bytes of all buffers of a frame
 BUFFERS_MAX = 1024
 ASIDE = 16384  # bytes from which on a buffer lies beside the pickle
+HUGE = 1 << 22  # bytes from which on huge pages pay
 READ = 1 << 16
 LEAST = 1 << 12  # bytes of room to read into
 DONTWAIT = int(socket.MSG_DONTWAIT)
@@ -22,6 +26,7 @@ SEND_FLAGS = int(socket.MSG_NOSIGNAL)
 CREATE, CALL, CANCEL, MORE = range(4)  # MORE: so many items of a stream were taken, as many digits
 # From it. BROKEN: it was not constructed. STREAM: it is a generator, of which ITEMs come, and then DONE or RAISED.
 DONE, RAISED, BROKEN, STREAM, ITEM = range(16, 21)
+TOLD = 32  # between a pool and another host's process: JSON
 WINDOW = 16  # items that nobody has taken yet
 
 
@@ -51,6 +56,8 @@ def framed(kind, id, body, buffers=()):
     """A frame's parts, as sendmsg() takes them."""
     if len(body) > PICKLE_MAX:
         raise pickle.PicklingError(f"{len(body)} bytes are too many for one message")
+    if buffers and sum(b.nbytes for b in buffers) > MESSAGE_MAX:
+        raise pickle.PicklingError(f"arrays of more than {MESSAGE_MAX} bytes are too much for one message")
     head = HEADER.pack(len(body), kind, 0, len(buffers), id)
     if not buffers:
         return [head + body] if len(body) < READ else [head, body]
@@ -82,18 +89,30 @@ def send(s, parts):
     while left:
         try:
             sent = s.sendmsg(parts[:512], (), SEND_FLAGS)
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
             raise Ended("the other end is gone") from None
         left -= sent
         if left:
             parts = rest_of(parts, sent)
 
 
+def _room(size):
+    """Writable memory for a buffer. A large one is a mapping of huge pages: bytearray would write zeros into each page first, and to
+    make so many small pages takes longer than to fill them."""
+    if size < HUGE:
+        return bytearray(size)
+    room = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):  # a kernel without them
+        room.madvise(mmap.MADV_HUGEPAGE)
+    return room
+
+
 class Reader:
     """Takes frames from a socket. frames() gives those that have come: (kind, id, pickle, buffers)."""
 
-    def __init__(self, s):
-        self._s = s
+    def __init__(self, s, most=PICKLE_MAX):
+        """most: bytes of a pickle; who says more ends the connection."""
+        self._s, self._most = s, most
         self._room = bytearray(READ)  # kept: to allocate that much for each read costs more than the read
         self._view = memoryview(self._room)
         self._at = self._end = 0  # of it, what has come and was not taken yet; begins with a frame's header
@@ -151,7 +170,7 @@ class Reader:
             if self._end - at < HEADER.size:
                 break
             size, kind, zero, n, id = HEADER.unpack_from(self._room, at)
-            if zero or n > BUFFERS_MAX:
+            if zero or n > BUFFERS_MAX or size > self._most:
                 raise Malformed("that is no frame")
             start = at + HEADER.size + 8 * n
             if self._end < start + size:
@@ -169,7 +188,9 @@ class Reader:
 
     def _begin_large(self, kind, id, body, sizes):
         """What of its buffers has come lies behind the pickle; the rest is read into them."""
-        buffers = [bytearray(size) for size in sizes]
+        if sum(sizes) > MESSAGE_MAX:
+            raise Malformed("that is no frame")
+        buffers = [_room(size) for size in sizes]
         which = filled = 0
         while which < len(buffers):
             part = self._view[self._at:min(self._end, self._at + len(buffers[which]) - filled)]

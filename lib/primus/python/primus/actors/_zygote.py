@@ -2,7 +2,8 @@
 """Makes processes of actors, by fork: what they need is imported once. Started by the pool, with a socket as descriptor 0; it ends, and
 all its actors with it, when the other end of that is gone.
 
-Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket; {"kill": ID}.
+Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket, or {"start": ID, "token": HEX} with
+one to the pool on another host, where "tls" of the first packet is that one's fingerprint (_proof.py); {"kill": ID}.
 To it: {"ready": true} or {"refused": WHY}; {"started": ID, "pid": PID}; {"died": ID, "status": WAIT STATUS}."""
 import contextlib
 import ctypes
@@ -15,7 +16,7 @@ import signal
 import socket
 import sys
 
-from . import _actor
+from . import _actor, _wire
 
 PACKET_MAX = 1 << 16
 PR_SET_PDEATHSIG = 1
@@ -43,9 +44,16 @@ def preload(names):
     return None
 
 
+def _reach():
+    """Imported once for all children, and not at all where actors are on the pool's own host."""
+    from . import _reach
+    return _reach
+
+
 class Zygote:
     def __init__(self, control):
         self.control = control
+        self.context, self.pin = None, None  # for actors that connect to another host
         self.warm = []  # (pid, socket) of children that wait for an actor
         self.wanted = 0  # of these
         self.actors = {}  # pid by id
@@ -79,20 +87,26 @@ class Zygote:
             s.close()
         os.close(self.woken)
         os.close(self.wake)
-        _, descriptors, _, _ = socket.recv_fds(told, 16, 1)
-        if not descriptors or os.getppid() != parent:
-            os._exit(0)
-        told.close()
         numpy = sys.modules.get("numpy")
         if numpy is not None:
             numpy.random.seed()  # Python's own begins anew by itself
-        _actor.run(socket.socket(fileno=descriptors[0]))
+        if self.context is not None:
+            _reach().rehearse(self.context)
+        word, descriptors, _, _ = socket.recv_fds(told, 64, 1)
+        if not descriptors or os.getppid() != parent:
+            os._exit(0)
+        told.close()
+        s = socket.socket(fileno=descriptors[0])
+        if self.pin is None:
+            _actor.run(s, _wire.Reader(s))
+        else:
+            _actor.run(*_reach().reach(s, self.context, self.pin, word))
 
-    def start(self, id, descriptor):
+    def start(self, id, descriptor, word):
         while True:
             pid, s = self.warm.pop(0) if self.warm else self.fork(descriptor)
             try:
-                socket.send_fds(s, [b"actor"], [descriptor])
+                socket.send_fds(s, [word], [descriptor])
                 break
             except OSError:  # it has been killed
                 continue
@@ -144,7 +158,7 @@ class Zygote:
             self.end()
         question = json.loads(data)
         if "start" in question:
-            self.start(question["start"], descriptors[0])
+            self.start(question["start"], descriptors[0], bytes.fromhex(question.get("token", "")) or b"actor")
         elif "kill" in question:
             self.kill(question["kill"])
 
@@ -160,6 +174,8 @@ class Zygote:
             self.say(refused=why)
             return
         self.wanted = settings["warm"]
+        if "tls" in settings:
+            self.context, self.pin = _reach().client_context(), bytes.fromhex(settings["tls"])
         gc.collect()
         gc.freeze()  # what a collection would write to in each child, so that it had a copy of its own
         self.woken, self.wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

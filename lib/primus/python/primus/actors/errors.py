@@ -21,6 +21,10 @@ class ActorDied(ActorError):
         return type(self), (self.args[0], self.status, self.signal)
 
 
+class HostLost(ActorDied):
+    """The host that it was on is gone, or the pool's process there."""
+
+
 class NotConstructed(ActorError):
     """Its constructor raised; the cause is what."""
 
@@ -35,6 +39,10 @@ class PoolClosed(ActorError):
 
 class PreloadRefused(ActorError):
     """A module of preload= cannot be imported, or starts threads, which a fork would not take along."""
+
+
+class NotStarted(ActorError):
+    """A pool of several hosts could not be submitted as a job; the text is why."""
 
 
 class RemoteTraceback(Exception):

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool: slots for actors, and the zygote that makes their processes."""
-import array
+"""A pool: slots for actors, on this host or on several."""
 import atexit
 import collections
 import functools
-import json
 import os
-import pathlib
 import pickle
+import secrets
 import socket
-import subprocess
 import sys
 import threading
 import weakref
 
-from . import _ship
+from . import _ship, _tls, _wire
+from ._arrival import Arrival
 from ._caller import Connection
+from ._place import Packets, Place
 from ._watch import Watcher
-from .errors import ActorError, PoolClosed, PreloadRefused, died_of
+from .errors import ActorError, HostLost, PoolClosed, PreloadRefused, died_of
 
 START_SECONDS = 60  # until the zygote has imported what it is to
-PACKET_MAX = 1 << 16
+SECRET_BYTES = 32
 
 _current = []  # pools that are open, the latest last
 _all = weakref.WeakSet()
@@ -74,65 +73,116 @@ class Pool:
     warm       int: so many processes are forked ahead of need
     private    True: it is not what current() gives
 
-    Actors run as this user, on this host, and end with the pool. PreloadRefused: one of the modules is none, or starts threads."""
+    hosts      int: on so many hosts, slots of them on each, as a job of the cluster (primusctl submit); None: here
+    cpus, memory   of each slot: float, and bytes as int or "2G"; with hosts
+    queue, time    the job's, as primusctl submit has them; with hosts
+    address    [str]: where hosts can reach this one; all addresses of it if not said; with hosts
 
-    def __init__(self, slots=None, *, preload=(), warm=2, private=False):
+    Actors run as this user, and end with the pool. PreloadRefused: one of the modules is none, or starts threads. A pool of several
+    hosts is there at once, and actors wait until a host is; a host that is lost is replaced by the job, and its actors are HostLost."""
+
+    def __init__(self, slots=None, *, preload=(), warm=2, private=False, hosts=None, cpus=None, memory=None, queue=None, time=None, address=None):
+        if hosts is None and not cpus is memory is queue is time is address is None:
+            raise TypeError("cpus, memory, queue, time and address are for a pool of several hosts: hosts=N")
+        self._begin(slots, preload, warm, private)
+        if hosts is None:
+            self._begin_here()
+            return
+        from . import _door, _job
+        door = _door.Door(secrets.token_bytes(SECRET_BYTES), 0, self._host_came)
+        try:
+            self._job = _job.Job(hosts, self.slots, cpus, memory, queue, time, address, door)
+        except BaseException:
+            door.close()
+            raise
+        self._begin_there(door)
+        self._watcher.hear_from(self._job, self._hear_job)
+
+    @classmethod
+    def of_job(cls, *, preload=(), warm=2, private=False, port=None, secret=None):
+        """A pool of the hosts of this very job: for the process of rank 0, where other roles run python3 -m primus.actors.host.
+
+        port      int, where to listen; MASTER_PORT, which was granted to this one, if not said
+        secret    bytes, that all of them have; the job's secret "actors" if not said"""
+        from . import _door, host
+        if port is None and os.environ.get("RANK", "0") != "0":
+            raise ActorError("Pool.of_job() is for rank 0 of a job, since that is where hosts look for it")
+        pool = cls.__new__(cls)
+        pool._begin(1, preload, warm, private)
+        port = int(os.environ["MASTER_PORT"]) if port is None else port
+        pool._begin_there(_door.Door(host.secret(os.environ) if secret is None else secret, port, pool._host_came))
+        return pool
+
+    def _begin(self, slots, preload, warm, private):
         self.slots = len(os.sched_getaffinity(0)) if slots is None else slots
         if self.slots < 1 or warm < 0:
             raise ValueError("slots is at least 1, and warm not below 0")
+        self._settings = {"path": sys.path, "preload": list(preload), "warm": min(warm, self.slots)}
+        self._private = private
         self._lock = threading.RLock()
         self._connections = {}  # by id, of actors that have not ended
-        self._started = {}  # pid by id; None: not told yet
-        self._waiting = collections.deque()  # (id, the actor's end of its socket)
+        self._where = {}  # by id: the Place of those that were started
+        self._places = []
+        self._arrivals = set()  # hosts that are not ready yet
+        self._free = collections.deque()  # of them, those with room, in turn
+        self._waiting = collections.deque()  # ids of those that have no slot yet
+        self._theirs = {}  # by id: the actor's end of its socket, which is given to the zygote; or a token, by which it is known
         self._next = 0
-        self._unsaid = collections.deque()  # (text, a socket that goes with it or None), for the zygote
         self._over = None
         self._pid = os.getpid()
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._zygote = _begin(theirs)
-        self._control.send(json.dumps({"path": sys.path, "preload": list(preload), "warm": min(warm, self.slots)}).encode())
-        self._meet()
-        self._watcher = Watcher(self._control, self._hear)
+        self._door = self._job = None
+        self._watcher = Watcher()
+
+    def _begin_here(self):
+        packets = Packets()
+        why = packets.meet(self._settings, START_SECONDS)
+        if why:
+            self._watcher.finish()
+            raise PreloadRefused(why)
+        self._open()
+        self._add(Place(packets, "this host", self.slots, self._watcher.want_room))
+
+    def _begin_there(self, door):
+        """port: where hosts connect, int."""
+        self._door, self.port = door, door.port
+        self._open()
+
+    def _open(self):
         _all.add(self)
-        if not private:
+        if not self._private:
             _current.append(self)
         atexit.register(self.close)
 
-    def _meet(self):
-        self._control.settimeout(START_SECONDS)
-        try:
-            said = json.loads(self._control.recv(PACKET_MAX) or b"{}")
-        except TimeoutError:
-            said = {"refused": f"preload: it has not been imported within {START_SECONDS} s"}
-        self._control.settimeout(None)
-        if not said.get("ready"):
-            self._control.close()
-            self._zygote.kill()
-            self._zygote.wait()
-            raise PreloadRefused(said.get("refused", "the actors' zygote has ended; what it said is on standard error"))
+    # ---- places
 
-    def _say(self, given=None, **what):
-        """The lock is held. To the zygote, in its order; nobody waits for that: the zygote may be waiting for us to hear it. given: a
-        socket that goes along."""
-        self._unsaid.append((json.dumps(what).encode(), given))
-        self._say_on()
+    def _add(self, place):
+        with self._lock:
+            if self._over is not None:
+                place.control.close()
+                return
+            self._places.append(place)
+            self._free.append(place)
+            self._watcher.hear_from(place.control, lambda: self._hear(place))
+            self._start_waiting()
 
-    def _say_on(self):
-        while self._unsaid:
-            text, given = self._unsaid[0]
-            try:
-                # Not send_fds(), which takes flags and forgets them.
-                with_it = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [given.fileno()]))] if given else []
-                self._control.sendmsg([text], with_it, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                break
-            except OSError:  # the watcher hears of it
-                pass
-            self._unsaid.popleft()
-            if given:
-                given.close()
-        self._watcher.want_room(bool(self._unsaid))
+    def _host_came(self, channel):
+        """In the door's thread: it has the secret."""
+        arrival = Arrival(channel, {**self._settings, "seconds": START_SECONDS},
+                          lambda frames, *of: self._watcher.later(lambda: self._add(Place(frames, *of, self._watcher.want_room))),
+                          lambda why: self._end(PreloadRefused(why)))
+        with self._lock:
+            if self._over is not None:
+                arrival.frames.close()
+                return
+            self._arrivals.add(arrival)
+        self._watcher.hear_from(arrival.frames, lambda: self._hear_arrival(arrival))
+
+    def _hear_arrival(self, arrival):
+        going_on = arrival.hear()
+        if not going_on:
+            with self._lock:
+                self._arrivals.discard(arrival)
+        return going_on
 
     # ---- actors
 
@@ -147,97 +197,161 @@ class Pool:
                 raise self._over
             id = self._next
             self._next += 1
-            ours, theirs = socket.socketpair()
-            connection = Connection(ours, f"{made.__qualname__} {id}", self._watcher)
+            connection = Connection(f"{made.__qualname__} {id}", self._watcher)
             self._connections[id] = connection
-            self._waiting.append((id, theirs))
+            if self._door is None:
+                ours, self._theirs[id] = socket.socketpair()
+                connection.attach(ours, _wire.Reader(ours))
+            self._waiting.append(id)
             self._start_waiting()
         connection.construct(body, buffers)
         return Handle(self, id, connection)
 
     def _start_waiting(self):
-        while self._waiting and len(self._started) < self.slots and self._over is None:
-            id, theirs = self._waiting.popleft()
-            self._started[id] = None
-            self._say(theirs, start=id)
+        while self._waiting and self._free and self._over is None:
+            id, place = self._waiting.popleft(), self._free.popleft()
+            place.started[id] = None
+            self._where[id] = place
+            if place.has_room():
+                self._free.append(place)
+            if self._door is None:
+                place.say(self._theirs.pop(id), start=id)
+            else:
+                connection = self._connections[id]
+                self._theirs[id] = token = self._door.expect(lambda channel, c=connection: c.attach(channel, _tls.Reader(channel)))
+                place.say(start=id, token=token.hex())
 
     def kill(self, handle):
         """At once, whatever it does (SIGKILL)."""
         with self._lock:
             connection = self._connections.get(handle._id)
-            waits = next((w for w in self._waiting if w[0] == handle._id), None)
+            waits = connection is not None and handle._id not in self._where
             if waits:
-                self._waiting.remove(waits)
-                waits[1].close()
+                self._waiting.remove(handle._id)
+                self._forget_theirs(handle._id)
                 del self._connections[handle._id]
             elif connection is not None and self._over is None:
-                self._say(kill=handle._id)
+                self._where[handle._id].say(kill=handle._id)
         if waits:
             connection.end(died_of(connection.what, 9))
 
     def stats(self):
-        """{"slots", "running", "waiting"}: ints."""
+        """{"hosts", "slots", "running", "waiting"}: ints, of the hosts that are there."""
         with self._lock:
-            return {"slots": self.slots, "running": len(self._started), "waiting": len(self._waiting)}
+            return {"hosts": len(self._places), "slots": sum(place.slots for place in self._places), "running": len(self._where),
+                    "waiting": len(self._waiting)}
+
+    def host(self, handle):
+        """The name of the host that the actor runs on, str; None: it has not started, or has ended."""
+        with self._lock:
+            place = self._where.get(handle._id)
+            return place and place.name
 
     def pid(self, handle):
         """Of the actor's process; None: it has none, or it is not known yet."""
         with self._lock:
-            return self._started.get(handle._id)
+            place = self._where.get(handle._id)
+            return place and place.started.get(handle._id)
 
-    # ---- the zygote
+    # ---- what zygotes say
 
-    def _hear(self):
-        """In the watcher's thread, when the zygote may say something, or hear. False: there is nobody any more."""
-        if self._unsaid:
+    def _hear(self, place):
+        """In the watcher's thread, when a zygote may say something, or hear. False: there is nobody any more."""
+        if place.has_unsaid():
             with self._lock:
-                self._say_on()
+                place.say_on()
         try:
-            data = self._control.recv(PACKET_MAX, socket.MSG_DONTWAIT)
-        except BlockingIOError:  # heard already by who waited for a death
-            return True
-        except OSError:
-            data = b""
-        if not data:
-            self._end(PoolClosed("the pool is closed" if self._over else "the actors' zygote has ended, and all actors with it"))
+            for said in place.control.receive():
+                self._take(place, said)
+        except (OSError, ValueError, TypeError, KeyError):  # gone, or a host's process that is not ours any more
+            self._lose(place)
             return False
-        said = json.loads(data)
-        if "started" in said:
-            with self._lock:
-                if said["started"] in self._started:
-                    self._started[said["started"]] = said["pid"]
-        else:
-            self._died(said["died"], said["status"])
         return True
 
-    def _died(self, id, status):
+    def _take(self, place, said):
+        id = said["started"] if "started" in said else said["died"]
+        if id not in place.started:  # killed, and its death came first
+            return
+        if "started" in said:
+            with self._lock:
+                place.started[id] = int(said["pid"])
+        else:
+            self._died(place, id, int(said["status"]))
+
+    def _died(self, place, id, status):
         with self._lock:
             connection = self._connections.pop(id, None)
-            self._started.pop(id, None)
+            had_room = place.has_room()
+            del place.started[id]
+            self._where.pop(id, None)
+            self._forget_theirs(id)
+            if not had_room:
+                self._free.append(place)
             self._start_waiting()
         if connection is not None:
             connection.died(died_of(connection.what, status))
-            connection.look()  # what it has said before
+
+    def _forget_theirs(self, id):
+        theirs = self._theirs.pop(id, None)
+        if theirs is None:
+            return
+        if self._door is None:
+            theirs.close()
+        else:
+            self._door.forget(theirs)
+
+    def _lose(self, place):
+        """A place is gone, and with it all actors there: of a pool on this host that is the end."""
+        if self._door is None:
+            self._end(PoolClosed("the pool is closed" if self._over else "the actors' zygote has ended, and all actors with it"))
+            return
+        with self._lock:
+            self._places.remove(place)
+            if place.has_room():
+                self._free.remove(place)
+            ids, place.started = list(place.started), {}
+            lost = [c for c in (self._connections.pop(id, None) for id in ids) if c is not None]
+            for id in ids:
+                self._where.pop(id, None)
+                self._forget_theirs(id)
+        place.control.close()
+        for connection in lost:
+            error = HostLost(f"{connection.what} was on {place.name}, which is gone")
+            connection.died(self._over or error)
+            connection.end(self._over or error)
+
+    def _hear_job(self):
+        """In the watcher's thread: the job has ended."""
+        self._end(PoolClosed("the pool is closed" if self._over else self._job.why_ended()))
+        return False
 
     def _end(self, error):
         with self._lock:
             self._over = self._over or error
             connections, self._connections = self._connections, {}
-            waiting, self._waiting = self._waiting, collections.deque()
-            self._started = {}
-        for _, s in waiting:
-            s.close()
+            self._waiting.clear()
+            self._free.clear()
+            for id in list(self._theirs):
+                self._forget_theirs(id)
+            self._where = {}
+            for place in self._places:
+                place.started = {}
+                place.control.shut()
         for connection in connections.values():
             connection.died(self._over)
-            connection.look()
             connection.end(self._over)
 
     def _forget(self):
-        self._control.close()
+        for place in list(self._places):
+            place.control.forget()
         for connection in list(self._connections.values()):
-            connection.socket.close()
-        for _, s in list(self._waiting):
-            s.close()
+            if connection.is_attached():
+                connection.socket.close()
+        if self._door is not None:
+            self._door.close_sockets()
+            return
+        for theirs in list(self._theirs.values()):
+            theirs.close()
 
     def close(self):
         """All actors end at once."""
@@ -248,28 +362,26 @@ class Pool:
             return
         with self._lock:
             self._over = self._over or PoolClosed("the pool is closed")
-        try:
-            self._control.shutdown(socket.SHUT_RDWR)  # the watcher hears of it, and so does the zygote
-        except OSError:
-            pass
-        self._watcher.join()
-        self._zygote.wait()
-        self._control.close()
+            places, arrivals = list(self._places), list(self._arrivals)
+        for place in places:
+            place.control.shut()  # the watcher hears of it, and so does the zygote
+        for arrival in arrivals:
+            arrival.frames.shut()
+        if self._door is not None:
+            self._door.close()
+        if self._job is not None:
+            self._job.end(len(places))
+            self._watcher.later(self._job.close)
+        self._watcher.finish()
+        self._end(self._over)
+        for place in places:
+            place.control.close()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.close()
-
-
-def _begin(control):
-    """The zygote's process. It finds this very package, and its libraries start no threads of their own."""
-    top = str(pathlib.Path(__file__).resolve().parents[2])
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [top, os.environ.get("PYTHONPATH")]))}
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        env.setdefault(name, "1")
-    return subprocess.Popen([sys.executable, "-m", "primus.actors._zygote"], stdin=control, env=env, start_new_session=True)
 
 
 def _constructor(made, concurrency, args, kwargs):

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pool of several hosts is a job: one executor on each host, which runs primus.actors.host. Submitted and killed by primusctl, as the
+user who calls."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+from .errors import NotStarted
+
+FAILURES_MAX = 1000  # of one executor: a zygote that was killed is made again
+SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+BY_ITSELF_SECONDS, END_SECONDS = 3, 30
+HOST_ENDED, UNLIKE = 2, 3  # statuses of a host's process (host.py)
+
+
+class Job:
+    """slots, cpus, memory: of one host, and of one slot. door: where hosts find the pool. fileno(): readable when the job has ended."""
+
+    def __init__(self, hosts, slots, cpus, memory, queue, time, addresses, door):
+        self._hosts = hosts
+        config = configuration(hosts, slots, cpus, memory)
+        where = ",".join(f"[{a}]:{door.port}" if ":" in a else f"{a}:{door.port}" for a in addresses or own_addresses())
+        options = [f"--env=PRIMUS_ACTORS={where}", *([f"--queue={queue}"] if queue else []), *([f"--time={time}"] if time else [])]
+        if "PYTHONPATH" in os.environ:
+            options.append("--env=PYTHONPATH")
+        with os.fdopen(os.memfd_create("primus-actors"), "wb") as secret:
+            secret.write(door.secret)
+            secret.flush()
+            said = _run(["submit", "--parsable", f"--secret=actors=/proc/self/fd/{secret.fileno()}", *options, "-"], json.dumps(config), secret.fileno())
+        self.number = int(said)
+        self._waits = subprocess.Popen(["primusctl", "wait", "-q", str(self.number)], stdin=subprocess.DEVNULL, start_new_session=True)
+        self._ended = os.pidfd_open(self._waits.pid)
+
+    def fileno(self):
+        return self._ended
+
+    def why_ended(self):
+        try:
+            reason = json.loads(_run(["status", "--json", str(self.number)])).get("reason") or "it has ended"
+        except (NotStarted, ValueError):
+            reason = "it has ended"
+        return f"job {self.number}, which the pool runs in: {reason}"
+
+    def end(self, hosts):
+        """Hosts end by themselves when the pool does; where not all are there, what is on its way or waits for a place does by this."""
+        if hosts == self._hosts and self._has_ended(BY_ITSELF_SECONDS):
+            return
+        try:
+            _run(["kill", "--reason=the pool is closed", str(self.number)])
+        except NotStarted:  # it has ended, or there is no master: then hosts find no pool any more
+            pass
+        if not self._has_ended(END_SECONDS):
+            self._waits.kill()
+            self._waits.wait()
+
+    def _has_ended(self, seconds):
+        try:
+            self._waits.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def close(self):
+        os.close(self._ended)
+
+
+def configuration(hosts, slots, cpus, memory):
+    """A job's (primus-job(5)), as a dict."""
+    if not isinstance(hosts, int) or hosts < 1:
+        raise ValueError("hosts is a number, at least 1")
+    role = {
+        "roleName": "actors", "num": hosts, "minNum": 1, "vcores": round(slots * (1 if cpus is None else cpus), 3),
+        "argv": [sys.executable, "-m", "primus.actors.host", str(slots)], "scheduleStrategy": {"maxReplicasPerNode": 1},
+        "failover": {"commonFailoverPolicy": {"maxFailureTimes": FAILURES_MAX}},
+    }
+    if memory is not None:
+        role["memoryMb"] = max(-(-slots * size(memory) >> 20), 1)
+    return {"name": "actors", "role": [role], "exitCodes": [{"codes": str(HOST_ENDED), "action": "fail"}, {"codes": str(UNLIKE), "action": "blame"}]}
+
+
+def size(text):
+    """Bytes: an int, or a text as "512M"."""
+    if isinstance(text, int):
+        return text
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)i?B?", text)
+    if not found:
+        raise ValueError(f"{text!r} is no size: 512M, 2G, or a number of bytes")
+    return int(float(found[1]) * (1 << SUFFIXES[found[2]]))
+
+
+def own_addresses():
+    """Of this host, without those that only it knows itself by."""
+    found = subprocess.run(["hostname", "-I"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout.split()
+    if not found:
+        raise NotStarted("this host has no address that others could reach it at; address=[…] says one")
+    return found
+
+
+def _run(arguments, text="", *descriptors):
+    """What primusctl prints. NotStarted: why not."""
+    try:
+        done = subprocess.run(["primusctl", *arguments], input=text, capture_output=True, text=True, pass_fds=descriptors, check=False)
+    except FileNotFoundError:
+        raise NotStarted("a pool of several hosts is a job of the cluster, and there is no primusctl on this host") from None
+    if done.returncode:
+        raise NotStarted(done.stderr.strip() or f"primusctl has ended with status {done.returncode}")
+    return done.stdout

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where actors run: a zygote on this host, or one behind a host's process on another. Either hears and says the same packets of JSON
+(_zygote.py)."""
+import array
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+from . import _tls, _wire
+
+PACKET_MAX = 1 << 16
+
+
+class Place:
+    """A control, and what is to be said to it; nobody waits for that: it may be waiting for us to hear it.
+
+    control   Packets or Frames, below
+    slots     int: so many actors at a time
+    want_room called with (control, whether it is to be told when control takes more)"""
+
+    def __init__(self, control, name, slots, want_room):
+        self.control, self.name, self.slots, self._want_room = control, name, slots, want_room
+        self.started = {}  # pid by id; None: not told yet
+        self._unsaid = collections.deque()  # (text, a socket that goes with it or None)
+
+    def has_room(self):
+        return len(self.started) < self.slots
+
+    def say(self, given=None, **what):
+        """In its order; whoever calls holds a lock. given: a socket that goes along, and is closed here then."""
+        self._unsaid.append((json.dumps(what).encode(), given))
+        self.say_on()
+
+    def say_on(self):
+        while self._unsaid:
+            text, given = self._unsaid[0]
+            try:
+                self.control.send(text, given)
+            except BlockingIOError:
+                break
+            except OSError:  # who hears it hears of that
+                pass
+            self._unsaid.popleft()
+            if given:
+                given.close()
+        self._want_room(self.control, bool(self._unsaid))
+
+    def has_unsaid(self):
+        return bool(self._unsaid)
+
+
+class Packets:
+    """A zygote's process, which this one has started."""
+
+    def __init__(self, *more):
+        """more: descriptors that it is to have besides."""
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = _begin(theirs, more)
+        self.pid = self._process.pid
+
+    def fileno(self):
+        return self.socket.fileno()
+
+    def send(self, text, given=None, flags=socket.MSG_DONTWAIT):
+        # Not send_fds(), which takes flags and forgets them.
+        with_it = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [given.fileno()]))] if given else []
+        self.socket.sendmsg([text], with_it, flags)
+
+    def receive(self):
+        """What has been said, as dicts. OSError: it is over."""
+        try:
+            data = self.socket.recv(PACKET_MAX, socket.MSG_DONTWAIT)
+        except BlockingIOError:  # heard already by who waited for a death
+            return []
+        if not data:
+            raise _wire.Ended("the actors' zygote has ended")
+        return [json.loads(data)]
+
+    def meet(self, settings, seconds):
+        """None, or a sentence why it does not take them."""
+        self.socket.send(json.dumps(settings).encode())
+        self.socket.settimeout(seconds)
+        try:
+            said = json.loads(self.socket.recv(PACKET_MAX) or b"{}")
+        except TimeoutError:
+            said = {"refused": f"preload: it has not been imported within {seconds} s"}
+        self.socket.settimeout(None)
+        if said.get("ready"):
+            return None
+        self.socket.close()
+        self._process.kill()
+        self._process.wait()
+        return said.get("refused", "the actors' zygote has ended; what it said is on standard error")
+
+    def shut(self):
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self._process.wait()
+        self.socket.close()
+
+    def forget(self):
+        self.socket.close()
+
+
+class Frames:
+    """Another host's process, over TLS."""
+
+    def __init__(self, channel):
+        self.channel = channel
+        self._reader = _tls.Reader(channel, PACKET_MAX)
+        self._rest = []  # of what was said last
+        channel.keep_looking()
+
+    def fileno(self):
+        return self.channel.fileno()
+
+    def send(self, text, given=None, flags=_wire.DONTWAIT):
+        self._rest = self._rest or _wire.framed(_wire.TOLD, 0, text)
+        while self._rest:
+            self._rest = _wire.rest_of(self._rest, self.channel.sendmsg(self._rest, (), flags | _wire.SEND_FLAGS))
+
+    def receive(self, block=False):
+        """What has been said, as dicts. OSError: it is over."""
+        if not self._reader.read(block):
+            return []
+        said = []
+        for kind, _, body, buffers in self._reader.frames():
+            if kind != _wire.TOLD or buffers:
+                raise _wire.Malformed("that is no frame between a pool and a host")
+            try:
+                packet = json.loads(body)
+            except ValueError:
+                packet = None
+            if not isinstance(packet, dict):
+                raise _wire.Malformed("that is no frame between a pool and a host")
+            said.append(packet)
+        return said
+
+    def shut(self):
+        with contextlib.suppress(OSError):
+            self.channel.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.channel.close()
+
+    forget = close
+
+
+def _begin(control, more):
+    """The zygote's process. It finds this very package, and its libraries start no threads of their own."""
+    top = str(pathlib.Path(__file__).resolve().parents[2])
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [top, os.environ.get("PYTHONPATH")]))}
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        env.setdefault(name, "1")
+    return subprocess.Popen([sys.executable, "-m", "primus.actors._zygote"], stdin=control, env=env, start_new_session=True, pass_fds=more)

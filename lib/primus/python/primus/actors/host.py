@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process of a pool on one of its hosts: an executor of the job. It connects to the pool, which proves that it has the job's secret
+"actors" as this one does (_proof.py), starts a zygote here, and carries word between the two. Actors connect to the pool themselves.
+
+    python3 -m primus.actors.host [SLOTS]
+
+Where the pool is: PRIMUS_ACTORS, HOST:PORT with commas between what may be tried, as actors.Pool(hosts=…) sets it; else MASTER_ADDR and
+MASTER_PORT, that is rank 0 of the job, whose process has opened Pool.of_job(). It ends when the pool does, and all its actors with it."""
+import contextlib
+import json
+import os
+import pathlib
+import secrets
+import select
+import socket
+import sys
+import time
+
+from . import _door, _place, _proof, _tls
+from ._hello import hello
+
+MEET_SECONDS = 60  # until the pool listens
+DIAL_SECONDS = 3
+LOST, REFUSED, UNLIKE = 1, 2, 3  # statuses: this is to be tried again; it is not; and not here
+
+
+def addresses(environment):
+    """[(host, port)] where the pool may be."""
+    said = environment.get("PRIMUS_ACTORS")
+    if said:
+        pairs = [one.rpartition(":") for one in said.split(",")]
+        return [(host.strip("[]"), int(port)) for host, _, port in pairs]
+    if "MASTER_ADDR" in environment:
+        return [(environment["MASTER_ADDR"], int(environment["MASTER_PORT"]))]
+    raise SystemExit("primus.actors.host: where is the pool? PRIMUS_ACTORS is not set, nor is MASTER_ADDR: it is an executor of a job that runs this")
+
+
+def secret(environment):
+    path = pathlib.Path(environment.get("PRIMUS_SECRETS_DIR", "."), "actors")
+    try:
+        return path.read_bytes()
+    except OSError as e:
+        raise SystemExit(f"primus.actors.host: {path}: {e.strerror}: the job needs the secret that the pool has: primusctl submit --secret actors=FILE") from None
+
+
+def connect(addresses, known, context):
+    """(address, fingerprint of the pool, Frames to it). OSError: why the last of them was none."""
+    error = OSError("no address")
+    for address in addresses:
+        try:
+            s = socket.create_connection(address, DIAL_SECONDS)
+        except OSError as e:
+            error = e
+            continue
+        try:
+            channel, pools = _door.dial(s, context)
+            ours, fingerprint = secrets.token_bytes(_proof.SIZE), channel.fingerprint()
+            channel.sendmsg([_proof.host_hello(known, pools, ours, fingerprint)])
+            if not _proof.is_pool(known, _door.receive(channel, _proof.SIZE), pools, ours, fingerprint):
+                raise PermissionError("who is there has not the job's secret")
+            s.settimeout(None)
+            return s.getpeername()[:2], fingerprint, _place.Frames(channel)
+        except OSError as e:
+            s.close()
+            error = e
+    raise error
+
+
+def meet(addresses, known, context):
+    end = time.monotonic() + MEET_SECONDS
+    while True:
+        try:
+            return connect(addresses, known, context)
+        except OSError as e:
+            if time.monotonic() > end:
+                where = ", ".join(f"{host}:{port}" for host, port in addresses)
+                raise SystemExit(f"primus.actors.host: there is no pool at {where}: {e}") from None
+            time.sleep(0.2)
+
+
+class Host:
+    """Between the pool and the zygote."""
+
+    def __init__(self, pool, address, fingerprint):
+        self._pool, self._address, self._fingerprint = pool, address, fingerprint
+        self._zygote = None
+        self._poll = select.poll()
+
+    def _want_room(self, control, wanted):
+        self._poll.register(control, select.POLLIN | (select.POLLOUT if wanted else 0))
+
+    def run(self, slots):
+        """The status to end with."""
+        self._say(**hello(slots))
+        settings = self._first()
+        if settings is None:
+            return 0
+        if "refused" in settings:
+            print(f"primus.actors.host: the pool does not take this host: {settings['refused']}", file=sys.stderr)
+            return UNLIKE
+        packets = _place.Packets()
+        why = packets.meet({**settings, "tls": self._fingerprint.hex()}, settings["seconds"])
+        if why:
+            self._say(refused=why)
+            return REFUSED
+        self._say(ready=True)
+        self._zygote = _place.Place(packets, "here", slots, self._want_room)
+        self._poll.register(packets, select.POLLIN)
+        self._poll.register(self._pool, select.POLLIN)
+        return self._carry()
+
+    def _first(self):
+        while True:
+            try:
+                said = self._pool.receive(True)
+            except OSError:
+                return None
+            if said:
+                return said[0]
+
+    def _say(self, **what):
+        self._pool.send(json.dumps(what).encode(), flags=0)
+
+    def _carry(self):
+        while True:
+            for fd, events in self._poll.poll():
+                if fd == self._pool.fileno():
+                    try:
+                        said = self._pool.receive()
+                    except OSError:
+                        return 0  # the pool is closed, or its host is gone: there is nothing to do here
+                    for packet in said:
+                        self._tell(packet)
+                    continue
+                if events & select.POLLOUT:
+                    self._zygote.say_on()
+                try:
+                    said = self._zygote.control.receive()
+                except OSError:
+                    print("primus.actors.host: the zygote has ended, and all actors with it", file=sys.stderr)
+                    return LOST
+                with contextlib.suppress(OSError):  # the pool's end is heard of above
+                    for packet in said:
+                        self._say(**packet)
+
+    def _tell(self, packet):
+        if "start" in packet:
+            # The actor's process waits until it is connected, not this one.
+            s = socket.socket(socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET)
+            s.setblocking(False)
+            with contextlib.suppress(OSError):
+                s.connect(self._address)
+            s.setblocking(True)
+            self._zygote.say(s, start=packet["start"], token=packet["token"])
+        elif "kill" in packet:
+            self._zygote.say(kill=packet["kill"])
+
+
+def main(arguments):
+    slots = int(arguments[0]) if arguments else len(os.sched_getaffinity(0))
+    address, fingerprint, pool = meet(addresses(os.environ), secret(os.environ), _tls.client_context())
+    return Host(pool, address, fingerprint).run(slots)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pools of actors on several hosts: as jobs, and of a job's own hosts."""
+import pathlib
+import re
+import subprocess
+import time
+
+from sandbox import AGENTD, MASTERD
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+
+
+def put(cluster, shared_dir, name, text):
+    (shared_dir / name).write_text(text)
+    return f"/shared/{name}"
+
+
+def test_counters(cluster, shared_dir):
+    """The example: four actors on two hosts; the job ends with the pool."""
+    script = put(cluster, shared_dir, "count.py", (EXAMPLES / "actors/count.py").read_text())
+    done = cluster.run("n1", "python3", script, user="ml")
+    assert done.returncode == 0 and not done.stderr, (done.stderr, cluster.primusctl("logs", check=False))
+    said = sorted(done.stdout.split("\n"))
+    assert [line.split()[0] for line in said if line] == ["10", "11", "12", "13"] and len({line.split()[-1] for line in said if line}) == 2
+
+
+def test_a_host_is_lost(cluster, shared_dir):
+    """The example of an evolution strategy on three hosts: the reward rises; one host loses its power in the middle of it and comes back."""
+    script = put(cluster, shared_dir, "evolution.py", (EXAMPLES / "evolution/evolution.py").read_text())
+    lines = []
+
+    def until(program, pattern, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            lines.append(program.stdout.readline())
+            assert lines[-1], ("it has ended", lines[-20:])
+            if re.search(pattern, lines[-1]):
+                return time.monotonic()
+        raise AssertionError(lines[-20:])
+
+    with cluster.process("n1", "sh", "-c", f"echo $$; exec python3 {script} --hosts 3 --generations 100000", user="ml") as program:
+        until(program, "generation [0-9]+: .* 3 hosts", 60)
+        cut = time.monotonic()
+        cluster.crash("n3")
+        assert until(program, "Player [0-9]+ was on n3, which is gone", 10) - cut < 8
+        until(program, "generation [0-9]+: .* 2 hosts", 10)
+        cluster.boot("n3")
+        until(program, "generation [0-9]+: .* 3 hosts", 120)
+        assert lines[1] == "untrained: reward 8\n" and float(re.search(r"reward (\d+)", lines[-1])[1]) > 250
+        cluster.exec("n1", "kill", "-9", lines[0].strip())
+    # Its pool was not closed; the hosts' processes have seen it go.
+    cluster.wait_for(lambda: not cluster.primusctl_json("list"), 30, "the end of the job")
+    assert cluster.primusctl_json("list", "--all", "--limit", "1")[0]["state"] == "SUCCEEDED"
+
+
+def test_of_a_job(cluster):
+    """The example: a driver whose actors run in another role of its job, by the job's secret."""
+    cluster.exec("n1", "sh", "-c", "umask 077; head -c 32 /dev/urandom > ~/actors.secret", user="ml")
+    submit = "submit", "--secret=actors=/home/ml/actors.secret", "--wait", "/usr/share/doc/primus/examples/actors/driver.json"
+    cluster.primusctl(*submit)
+    said = cluster.primusctl("logs").splitlines()
+    assert len(said) == 4 and len({line.split()[-1] for line in said}) == 2
+    # One without the secret says so.
+    done = cluster.run("n1", "primusctl", "submit", "--wait", submit[-1], user="ml")
+    assert done.returncode == 1 and "the job needs the secret that the pool has" in cluster.primusctl("logs")
+
+
+# Says what becomes of calls, one after the other, until it is killed.
+CALLING = """
+import sys, time
+from primus import actors
+
+class Counter:
+    def __init__(self):
+        self.n = 0
+    def add(self):
+        self.n += 1
+        return self.n
+
+with actors.Pool(hosts=2, slots=1, cpus=0.1, memory="64M") as pool:
+    two = [pool.create(Counter) for _ in range(2)]
+    print(*[one.add().result() for one in two], pool._job.number, flush=True)
+    for line in sys.stdin:
+        try:
+            two = two or [pool.create(Counter) for _ in range(2)]
+            print(*[one.add().result(10) for one in two], flush=True)
+        except actors.ActorError as e:
+            two = []
+            print(f"{type(e).__name__}: {e}", flush=True)
+"""
+
+
+def test_daemons_are_killed(cluster, shared_dir):
+    """Neither master nor agents are asked by a call: actors keep what they have. A job that is killed ends the pool, and says so."""
+    script = put(cluster, shared_dir, "calling.py", CALLING)
+    with cluster.process("n1", "python3", script, user="ml", stdin=subprocess.PIPE) as program:
+        def call():
+            program.stdin.write("\n")
+            program.stdin.flush()
+            return program.stdout.readline().strip()
+        first = program.stdout.readline().split()
+        assert first[:2] == ["1", "1"], first
+        assert call() == "2 2"
+        cluster.kill9("n1", MASTERD)
+        assert call() == "3 3"
+        for node in cluster.nodes:
+            cluster.kill9(node, AGENTD)
+        assert call() == "4 4"
+        cluster.wait_nodes()
+        assert call() == "5 5"
+        cluster.primusctl("kill", first[2], "--reason=enough")
+        assert re.fullmatch("HostLost: Counter [01] was on n[1-3], which is gone", call())
+        cluster.wait_for(lambda: call() == f"PoolClosed: job {first[2]}, which the pool runs in: killed by uid 1000: enough", 10, "its end")
+
+
+def test_another_user(cluster, shared_dir):
+    """Sees neither the secret nor a way in; cannot end it."""
+    script = put(cluster, shared_dir, "calling.py", CALLING)
+    with cluster.process("n1", "python3", script, user="ml", stdin=subprocess.PIPE) as program:
+        job = program.stdout.readline().split()[2]
+        node = cluster.executor(job, "actors")["node"]
+        [pid] = cluster.exec(node, "pgrep", "-o", "-f", "primus.actors.host", "-u", "ml").split()
+        for user, readable in (("eve", False), ("ml", True)):
+            seen = cluster.run(node, "sh", "-c", f"cat $(tr '\\0' '\\n' < /proc/{pid}/environ | sed -n s/^PRIMUS_SECRETS_DIR=//p)/actors | wc -c", user=user)
+            assert (seen.stdout.strip() == "32") == readable
+        argv = cluster.exec(node, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '", user="eve")
+        assert "primus.actors.host" in argv
+        assert cluster.run("n1", "primusctl", "kill", job, user="eve").returncode != 0
+        where = cluster.exec(node, "sh", "-c", f"tr '\\0' '\\n' < /proc/{pid}/environ | sed -n s/^PRIMUS_ACTORS=//p").strip()
+        attempt = ("import os\nfrom primus.actors import host, _tls\n"
+                   f"try:\n    host.connect(host.addresses({{'PRIMUS_ACTORS': '{where}'}}), b'x' * 32, _tls.client_context())\nexcept OSError as e:\n    print('refused')")
+        assert cluster.exec("n2", "python3", "-c", attempt, user="eve").strip() == "refused"
+        program.stdin.write("\n")
+        program.stdin.flush()
+        assert program.stdout.readline() == "2 2\n"

@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""primus.actors on several hosts (all of them this one): who is let in, hosts that come, go and lie, and calls to actors that are not
+there yet."""
+import asyncio
+import contextlib
+import json
+import os
+import pathlib
+import pickle
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
+
+from acting import Counter  # noqa: E402
+from acting_hosts import SECRET, children, several  # noqa: E402
+from primus import actors  # noqa: E402
+from primus.actors import _door, _hello, _place, _proof, _reach, _tls, _wire, host  # noqa: E402
+
+
+@pytest.fixture
+def pool():
+    with several() as pool:
+        yield pool
+
+
+@pytest.fixture
+def empty():
+    """No host has come yet."""
+    with several(()) as pool:
+        yield pool
+
+
+def until(true, seconds=10):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+# ---- who is let in
+
+class Evil:
+    """Leaves a mark when it is read."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return pathlib.Path.touch, (pathlib.Path(self.mark),)
+
+
+def dialled(pool):
+    """(a Channel, what the pool has said), as anybody can."""
+    return _door.dial(socket.create_connection(("127.0.0.1", pool.port), 5), _tls.client_context())
+
+
+def is_ended(channel):
+    """The other end has closed it."""
+    try:
+        _door.receive(channel, 1)
+    except ConnectionError:
+        return True
+    return False
+
+
+def hello_of(secret, channel, pools, ours=bytes(32), fingerprint=None):
+    return _proof.host_hello(secret, pools, ours, fingerprint or channel.fingerprint())
+
+
+HELLOS = {
+    "another secret": lambda channel, pools: hello_of(b"x" * 32, channel, pools),
+    "no secret": lambda channel, pools: hello_of(b"", channel, pools),
+    "another certificate": lambda channel, pools: hello_of(SECRET, channel, pools, fingerprint=bytes(32)),
+    "another number": lambda channel, pools: hello_of(SECRET, channel, bytes(32)),
+    "the pool's proof": lambda channel, pools: _proof.HOST + bytes(32) + _proof.proof(SECRET, b"pool", bytes(32), pools, channel.fingerprint()),
+    "no token": lambda channel, pools: _proof.actor_hello(bytes(32)),
+    "a right one with more behind it": lambda channel, pools: hello_of(SECRET, channel, pools),
+    "a right one and more at once": lambda channel, pools: hello_of(SECRET, channel, pools) + b"x",
+    "a kind that is none": lambda channel, pools: b"X" + hello_of(SECRET, channel, pools)[1:],
+}
+
+
+@pytest.mark.parametrize("what", HELLOS)
+def test_strangers(empty, tmp_path, what):
+    """Refused, and nothing of what they say behind that is looked at."""
+    channel, pools = dialled(empty)
+    mark = tmp_path / "mark"
+    evil = pickle.dumps(Evil(str(mark)))
+    channel.sendmsg([HELLOS[what](channel, pools)])
+    if what == "a right one with more behind it":
+        _door.receive(channel, _proof.SIZE)
+    with contextlib.suppress(OSError):
+        channel.sendmsg([*_wire.framed(_wire.DONE, 0, evil), *_wire.framed(_wire.TOLD, 0, evil)])
+    assert is_ended(channel) and not mark.exists() and empty.stats()["hosts"] == 0
+
+
+def test_no_tls(empty):
+    """Neither bytes at random, nor an older TLS, nor a hello without any."""
+    for said in [secrets.token_bytes(4000), b"GET / HTTP/1.0\r\n\r\n", _proof.host_hello(SECRET, bytes(32), bytes(32), bytes(32)), b"\x16\x03\x01\xff\xff" + bytes(70000)]:
+        with socket.create_connection(("127.0.0.1", empty.port), 5) as s, contextlib.suppress(ConnectionError):
+            s.sendall(said)
+            while s.recv(65536):  # an alert
+                pass
+    old = _tls.client_context()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old.minimum_version = old.maximum_version = _tls.ssl.TLSVersion.TLSv1_2
+    with pytest.raises(OSError, match="(?i)protocol version"):
+        _door.dial(socket.create_connection(("127.0.0.1", empty.port), 5), old)
+
+
+def test_silent_strangers(empty):
+    """More of them than are heard at a time do not keep a host out."""
+    with contextlib.ExitStack() as opened:
+        for _ in range(2 * _door.STRANGERS_MAX):
+            opened.enter_context(socket.create_connection(("127.0.0.1", empty.port), 5))
+        shaken = [dialled(empty)[0] for _ in range(10)]
+        began = time.monotonic()
+        empty.hosts_of_test.start("n1")
+        assert Counter(1).add(1).result(10) == 2 and time.monotonic() - began < _door.SECONDS
+        until(lambda: not empty._door._strangers, 2 * _door.SECONDS)
+        assert all(map(is_ended, shaken))
+
+
+def test_a_token_is_known_once(pool):
+    one = Counter()
+    [token] = pool._theirs.values()
+    assert one.add(1).result() == 1
+    channel, _ = dialled(pool)
+    channel.sendmsg([_proof.actor_hello(token)])
+    assert is_ended(channel) and one.add(1).result() == 2
+
+
+def test_in_between(empty, tmp_path):
+    """Who has taken the pool's address, and carries on what both say, has another certificate: neither a host nor an actor takes it."""
+    pem, fingerprint = _tls.certificate()
+    context = _tls.server_context(pem)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+
+        def carry():
+            s, _ = server.accept()
+            channel = _tls.Channel(s, context, True)
+            while True:
+                channel.fill(0)
+                if channel.shake():
+                    break
+            to, pools = dialled(empty)
+            channel.sendmsg([pools])
+            with contextlib.suppress(OSError):
+                to.sendmsg([_door.receive(channel, _proof.HELLO)])
+                channel.sendmsg([_door.receive(to, _proof.SIZE)])
+            s.close()
+        carrier = threading.Thread(target=carry)
+        carrier.start()
+        with pytest.raises(OSError):
+            host.connect([address], SECRET, _tls.client_context())
+        carrier.join()
+    assert empty.stats()["hosts"] == 0
+    # One that even answers, without the secret.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def lie():
+            s, _ = server.accept()
+            channel = _tls.Channel(s, context, True)
+            while True:
+                channel.fill(0)
+                if channel.shake():
+                    break
+            channel.sendmsg([bytes(32)])
+            _door.receive(channel, _proof.HELLO)
+            channel.sendmsg([bytes(32)])
+            s.close()
+        liar = threading.Thread(target=lie)
+        liar.start()
+        with pytest.raises(PermissionError, match="has not the job's secret"):
+            host.connect([server.getsockname()], SECRET, _tls.client_context())
+        liar.join()
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(tmp_path / "said", os.O_WRONLY | os.O_CREAT), 2)
+        _reach.reach(socket.create_connection(("127.0.0.1", empty.port), 5), _tls.client_context(), fingerprint, bytes(32))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == _reach.UNREACHED
+
+
+# ---- hosts that lie, or are of another kind
+
+def joined(pool, **more):
+    """Frames to a pool that takes this for a host of its own."""
+    _, _, frames = host.connect([("127.0.0.1", pool.port)], SECRET, _tls.client_context())
+    frames.send(json.dumps({**_hello.hello(2), "host": "liar", **more}).encode(), flags=0)
+    return frames
+
+
+def next_of(frames):
+    while not (said := frames.receive(True)):
+        pass
+    return said[0]
+
+
+@pytest.mark.parametrize("more, why", [({"python": [3, 4]}, "liar runs Python 3.4"), ({"order": "middle"}, "byte order"), ({"protocol": 0}, "another version")])
+def test_unlike(empty, more, why):
+    with pytest.warns(RuntimeWarning, match=why):
+        said = next_of(joined(empty, **more))
+    assert why in said["refused"] and empty.stats()["hosts"] == 0
+
+
+LIES = {
+    "no JSON": b"{",
+    "a list": b"[1]",
+    "of nobody": b'{"died": 99, "status": 0}',
+    "of another host's": b'{"died": 0, "status": 9}',
+    "no status": b'{"died": 1, "status": {}}',
+    "another's id": b'{"started": {}, "pid": 1}',
+    "too much": b'"' + b"x" * _place.PACKET_MAX + b'"',
+    "nothing that is known": b'{"hello": 1}',
+}
+
+
+@pytest.mark.parametrize("what", LIES)
+def test_a_host_that_lies(empty, what):
+    """Others' actors are none of its business; what it may not say ends it alone."""
+    empty.hosts_of_test.start("n1", 1)
+    one = Counter()
+    assert one.add(1).result(10) == 1
+    frames = joined(empty)
+    assert "preload" in next_of(frames)
+    frames.send(b'{"ready": true}', flags=0)
+    until(lambda: empty.stats()["hosts"] == 2)
+    other = Counter()
+    assert next_of(frames)["start"] == 1
+    calling = other.add(1)
+    frames.send(LIES[what], flags=0)
+    if what not in ("of nobody", "of another host's"):
+        assert isinstance(calling.exception(10), actors.HostLost) and "liar" in str(calling.exception())
+        until(lambda: empty.stats()["hosts"] == 1)
+    assert one.add(1).result(5) == 2
+    frames.close()
+    assert isinstance(calling.exception(10), actors.HostLost)
+
+
+@pytest.mark.parametrize("said", [b"[]", b'{"host": "x"}', b'{"host": "x", "slots": "many"}', b'{"died": 1}', b"\xff"])
+def test_a_host_that_cannot_greet(empty, said):
+    _, _, frames = host.connect([("127.0.0.1", empty.port)], SECRET, _tls.client_context())
+    frames.send(said, flags=0)
+    with pytest.raises(ConnectionError):
+        next_of(frames)
+    empty.hosts_of_test.start("n1")
+    assert Counter().add(1).result(10) == 1
+
+
+def test_an_actor_that_says_too_much(empty):
+    """An answer of sizes that nobody has memory for ends its connection."""
+    frames = joined(empty)
+    next_of(frames)
+    frames.send(b'{"ready": true}', flags=0)
+    one = Counter()
+    token = bytes.fromhex(next_of(frames)["token"])
+    channel, _ = dialled(empty)
+    channel.sendmsg([_proof.actor_hello(token)])
+    calling = one.add(1)
+    _door.receive(channel, 1)  # it is let in
+    channel.sendmsg([_wire.HEADER.pack(0, _wire.DONE, 0, 1, 1) + (1 << 62).to_bytes(8, sys.byteorder)])
+    frames.send(b'{"died": 0, "status": 9}', flags=0)
+    assert isinstance(calling.exception(10), actors.ActorDied)
+    frames.close()
+
+
+def test_an_actor_that_stays(empty):
+    """Its host says that it has died, and its connection does not end: nobody waits for that for ever."""
+    frames = joined(empty)
+    next_of(frames)
+    frames.send(b'{"ready": true}', flags=0)
+    one = Counter()
+    token = bytes.fromhex(next_of(frames)["token"])
+    channel, _ = dialled(empty)
+    channel.sendmsg([_proof.actor_hello(token)])
+    calling = one.add(1)
+    _door.receive(channel, 1)
+    frames.send(b'{"died": 0, "status": 9}', flags=0)
+    assert calling.exception(8).signal == 9
+    frames.close()
+
+
+def test_preload_that_one_host_lacks():
+    with several((), preload=["no_such_module"]) as pool:
+        one = Counter()
+        calling = one.add(1)
+        assert pool.hosts_of_test.start("n1").wait(10) == host.REFUSED
+        with pytest.raises(actors.PreloadRefused, match="n1: preload: no_such_module cannot be imported"):
+            calling.result(10)
+
+
+# ---- hosts that come and go
+
+def test_actors_that_wait_for_a_host(empty):
+    """Calls are kept until there is one; what is told of them comes; a handle may go before."""
+    one, other, gone = Counter(1), Counter(2), Counter(3)
+    array, told = np.arange(100000.), threading.Event()
+    echo = one.echo(array)
+    array[0] = 7  # what was sent is sent
+    calling = [one.add(1), other.add(1), gone.add(1)]
+    calling[0].add_done_callback(lambda _: told.set())
+    assert not actors.wait(calling, 0.05)[0] and empty.stats() == {"hosts": 0, "slots": 0, "running": 0, "waiting": 3}
+    with pytest.raises(TimeoutError):
+        calling[1].result(0.05)
+    dropped = one.mark("/nowhere/at/all", "x")
+    assert dropped.cancel()
+    del gone
+    awaited = threading.Thread(target=lambda: asyncio.run(_await(other, found)))
+    found = []
+    awaited.start()
+    empty.hosts_of_test.start("n1", 3)
+    assert [c.result(10) for c in calling] == [2, 3, 4] and told.wait(5)
+    awaited.join(10)
+    assert found == [3] and echo.result()[0] == 0 and echo.result().nbytes == array.nbytes
+    assert empty.host(one) == "n1" and isinstance(empty.pid(one), int)
+    actors.kill(one)
+    until(lambda: empty.stats()["running"] == 1)  # and the third has gone
+
+
+async def _await(one, found):
+    found.append(await one.add(0))
+
+
+def test_killed_before_it_came(empty):
+    one = Counter()
+    calling = one.add(1)
+    actors.kill(one)
+    assert isinstance(calling.exception(5), actors.ActorDied) and isinstance(one.add(1).exception(5), actors.ActorDied)
+    # And where a host has taken it, and it does not come.
+    frames = joined(empty)
+    next_of(frames)
+    frames.send(b'{"ready": true}', flags=0)
+    other = Counter()
+    calling = other.add(1)
+    assert next_of(frames)["start"] == 1
+    frames.send(b'{"died": 1, "status": %d}' % (_reach.UNREACHED << 8), flags=0)
+    assert calling.exception(5).status == _reach.UNREACHED
+    frames.close()
+
+
+def test_closed_before_any_came(empty):
+    calling = Counter().add(1)
+    empty.close()
+    assert isinstance(calling.exception(5), actors.PoolClosed)
+
+
+def test_much_is_said_before_it_came(empty):
+    """More than is kept: the caller waits."""
+    one, done = Counter(), threading.Event()
+    array = np.zeros(1 << 20)
+
+    def call():
+        futures = [one.echo(array) for _ in range(6)]
+        done.set()
+        assert all(f.result().nbytes == array.nbytes for f in futures)
+        ended.set()
+    ended = threading.Event()
+    calling = threading.Thread(target=call)
+    calling.start()
+    assert not done.wait(0.3)
+    empty.hosts_of_test.start("n1")
+    assert done.wait(10) and ended.wait(10)
+    calling.join()
+
+
+@pytest.mark.parametrize("whom", ["process", "zygote"])
+def test_a_host_goes(pool, whom):
+    """Its actors are lost, others are not; what waited for a slot gets one of the next host that comes."""
+    made = [Counter(i) for i in range(5)]
+    assert [one.add(0).result(10) for one in made[:4]] == [0, 1, 2, 3]
+    lost = [one for one in made if pool.host(one) == "n1"]
+    kept = [one for one in made[:4] if one not in lost]
+    sleeping = [one.sleep(60) for one in lost]
+    [process] = [p for p in pool.hosts_of_test.processes[:1]]
+    began = time.monotonic()
+    os.kill(process.pid if whom == "process" else children(process.pid)[0], signal.SIGKILL)
+    for future in sleeping:
+        assert isinstance(future.exception(5), actors.ActorDied)
+    assert time.monotonic() - began < 5
+    process.wait(5)
+    until(lambda: pool.stats()["hosts"] == 1)
+    assert isinstance(lost[0].add(1).exception(5), actors.HostLost) and "was on n1, which is gone" in str(lost[0].add(1).exception())
+    assert [one.add(1).result(5) for one in kept] and pool.stats()["waiting"] == 1
+    pool.hosts_of_test.start("n3")
+    assert made[4].add(0).result(10) == 4 and pool.host(made[4]) == "n3"
+
+
+def test_a_host_stops(pool):
+    """Its processes do not run on, and its kernel answers: that is no host that is gone, and calls wait."""
+    one = Counter()
+    one.add(1).result()
+    pid = pool.pid(one)
+    os.kill(pid, signal.SIGSTOP)
+    calling = one.add(1)
+    with pytest.raises(TimeoutError):
+        calling.result(_tls.GONE_MS / 1000 + 2)
+    os.kill(pid, signal.SIGCONT)
+    assert calling.result(5) == 2
+
+
+def test_of_a_job():
+    """Where the pool is, and by what."""
+    assert host.addresses({"MASTER_ADDR": "fd00::1", "MASTER_PORT": "7"}) == [("fd00::1", 7)]
+    assert host.addresses({"PRIMUS_ACTORS": "10.0.0.1:7,[fd00::1]:8", "MASTER_ADDR": "x", "MASTER_PORT": "7"}) == [("10.0.0.1", 7), ("fd00::1", 8)]
+    with pytest.raises(SystemExit, match="where is the pool"):
+        host.addresses({})
+    with pytest.raises(SystemExit, match="primusctl submit --secret actors=FILE"):
+        host.secret({"PRIMUS_SECRETS_DIR": "/nowhere"})
+    with pytest.raises(ValueError, match="at least 16 bytes"):
+        actors.Pool.of_job(port=0, secret=b"short")
+    with pytest.raises(TypeError, match="for a pool of several hosts"):
+        actors.Pool(cpus=1)
