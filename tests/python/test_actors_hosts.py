@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
 from acting import Counter  # noqa: E402
 from acting_hosts import SECRET, children, several  # noqa: E402
 from primus import actors  # noqa: E402
-from primus.actors import _door, _hello, _place, _proof, _reach, _tls, _wire, host  # noqa: E402
+from primus.actors import _door, _hello, _job, _place, _proof, _reach, _tls, _wire, host  # noqa: E402
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_silent_strangers(empty):
 
 def test_a_token_is_known_once(pool):
     one = Counter()
-    [token] = pool._theirs.values()
+    [token] = pool._tokens.values()
     assert one.add(1).result() == 1
     channel, _ = dialled(pool)
     channel.sendmsg([_proof.actor_hello(token)])
@@ -414,11 +414,103 @@ def test_of_a_job():
     """Where the pool is, and by what."""
     assert host.addresses({"MASTER_ADDR": "fd00::1", "MASTER_PORT": "7"}) == [("fd00::1", 7)]
     assert host.addresses({"PRIMUS_ACTORS": "10.0.0.1:7,[fd00::1]:8", "MASTER_ADDR": "x", "MASTER_PORT": "7"}) == [("10.0.0.1", 7), ("fd00::1", 8)]
-    with pytest.raises(SystemExit, match="where is the pool"):
+    with pytest.raises(actors.ActorError, match="where is the pool"):
         host.addresses({})
-    with pytest.raises(SystemExit, match="primusctl submit --secret actors=FILE"):
+    with pytest.raises(actors.ActorError, match="primusctl submit --secret actors=FILE"):
         host.secret({"PRIMUS_SECRETS_DIR": "/nowhere"})
     with pytest.raises(ValueError, match="at least 16 bytes"):
         actors.Pool.of_job(port=0, secret=b"short")
     with pytest.raises(TypeError, match="for a pool of several hosts"):
         actors.Pool(cpus=1)
+    for wrong in ({"hosts": 0}, {"hosts": 2, "memory": "much"}, {"hosts": "two"}):
+        with pytest.raises(ValueError, match="hosts is a number|is no size"):
+            actors.Pool(slots=1, address=["127.0.0.1"], **wrong)
+    assert not [t for t in threading.enumerate() if t.name.startswith("primus-actors")]
+    with pytest.raises(actors.ActorError, match="MASTER_PORT is not set"):
+        actors.Pool.of_job()
+    assert _job.configuration(3, 4, 0.5, "1.5G")["role"][0].items() >= {"num": 3, "minNum": 1, "vcores": 2, "memoryMb": 6144}.items()
+
+
+# ---- restarts
+
+Again = actors.remote(restarts=2)(Counter.local)
+
+
+def test_it_is_made_again(pool, monkeypatch):
+    """By its constructor, on whichever host; what was under way is lost, what is called behind that waits; then it is over."""
+    monkeypatch.setattr("primus.actors._life.SOON_SECONDS", 0)
+    one = Again(5)
+    assert one.add(1).result() == 6
+    on, sleeping = pool.host(one), one.sleep(60)
+    pool.hosts_of_test.processes[["n1", "n2"].index(on)].kill()
+    assert isinstance(sleeping.exception(5), actors.HostLost)
+    assert one.add(1).result(10) == 6 and pool.host(one) not in (None, on)
+    os.kill(pool.pid(one), signal.SIGKILL)
+    under_way = one.sleep(60)
+    assert under_way.exception(5).signal == signal.SIGKILL and one.add(2).result(10) == 7
+    os.kill(pool.pid(one), signal.SIGKILL)
+    assert isinstance(one.sleep(60).exception(5), actors.ActorDied)
+    assert isinstance(one.add(2).exception(5), actors.ActorDied) and pool.stats()["waiting"] == 0
+
+
+def test_not_made_again(pool):
+    """Who is killed or has exited with 0 has meant it; nor where nobody has a handle any more."""
+    killed, left, dropped = Again(), Again(), Again()
+    assert [one.add(1).result() for one in (killed, left, dropped)] == [1, 1, 1]
+    actors.kill(killed)
+    assert isinstance(left.exit(0).exception(5), actors.ActorDied)
+    del dropped
+    until(lambda: pool.stats()["running"] == 0)
+    assert [isinstance(one.add(1).exception(5), actors.ActorDied) for one in (killed, left)] == [True, True] and pool.stats()["waiting"] == 0
+    with pytest.raises(ValueError, match="not below 0"):
+        actors.remote(restarts=-1)(Counter.local)
+
+
+def test_it_dies_at_once(pool):
+    """One that has lived for a moment is made again a while later: no storm of processes. It may be killed meanwhile."""
+    one, other = actors.remote(restarts=float("inf"))(Counter.local)(), Again()
+    for dies in (one, other):
+        assert dies.add(1).result() == 1
+        os.kill(pool.pid(dies), signal.SIGKILL)
+    until(lambda: pool.stats()["running"] == 0)
+    calling, never, began = one.add(1), other.add(1), time.monotonic()
+    actors.kill(other)
+    assert isinstance(never.exception(5), actors.ActorDied)
+    assert calling.result(10) == 1 and 3 < time.monotonic() - began < 8 and pool.stats() == {"hosts": 2, "slots": 4, "running": 1, "waiting": 0}
+
+
+def test_its_arguments_are_kept(pool, monkeypatch):
+    monkeypatch.setattr("primus.actors._life.SOON_SECONDS", 0)
+    array = np.zeros(1 << 20)
+    one = Again(array)
+    array[:] = 9
+    os.kill(until_known(pool, one), signal.SIGKILL)
+    until(lambda: pool.pid(one) is None)
+    assert one.add(1).result(10).sum() == array.size
+
+
+def until_known(pool, one):
+    until(lambda: pool.pid(one) is not None)
+    return pool.pid(one)
+
+
+def test_a_constructor_that_takes_long(empty):
+    """Much is said to it before it is there; the thread that hears the others does not wait for it to listen."""
+    slow, array = empty.create(Slow, _tls.GONE_MS / 1000 + 2), np.zeros(1 << 20)
+    echo = slow.echo(array)
+    empty.hosts_of_test.start("n1")
+    other = Counter()
+    assert other.add(1).result(10) == 1
+    began = time.monotonic()
+    os.kill(empty.pid(other), signal.SIGKILL)
+    assert isinstance(other.sleep(60).exception(2), actors.ActorDied)
+    until(lambda: empty.stats()["running"] == 1, 2)
+    assert time.monotonic() - began < 2 and echo.result(10).nbytes == array.nbytes
+
+
+class Slow:
+    def __init__(self, seconds):
+        time.sleep(seconds)
+
+    def echo(self, value):
+        return value

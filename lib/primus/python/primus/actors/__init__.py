@@ -39,12 +39,14 @@ class RemoteClass:
 
     local   the class itself"""
 
-    def __init__(self, made, concurrency=None):
+    def __init__(self, made, concurrency=None, restarts=0):
         if not isinstance(made, type):
             raise TypeError(f"@remote is for classes, and {made!r} is none")
         if concurrency is not None and concurrency < 1:
             raise ValueError("concurrency is at least 1")
-        self._primus_class, self.concurrency = made, concurrency
+        if restarts < 0:
+            raise ValueError("restarts is not below 0")
+        self._primus_class, self.concurrency, self.restarts = made, concurrency, restarts
         self.__name__, self.__qualname__, self.__module__, self.__doc__ = made.__name__, made.__qualname__, made.__module__, made.__doc__
 
     @property
@@ -58,11 +60,16 @@ class RemoteClass:
         return lambda *args, **kwargs: pool.create(self, *args, **kwargs)
 
 
-def remote(made=None, *, concurrency=None):
-    """@remote, or @remote(concurrency=N): up to so many calls at a time, in threads, or of async methods as tasks (1000)."""
+def remote(made=None, *, concurrency=None, restarts=0):
+    """@remote, or with
+
+    concurrency=N   up to so many calls at a time, in threads, or of async methods as tasks (1000)
+    restarts=N      so often it is made again when it dies, or its host does, by its constructor; float("inf"): always. Calls that were
+                    under way raise ActorDied and are not done again, those behind that wait for it. One that died within five seconds is
+                    made again five seconds later. Not behind kill() and exit status 0."""
     if made is None:
-        return lambda one: RemoteClass(one, concurrency)
-    return RemoteClass(made, concurrency)
+        return lambda one: RemoteClass(one, concurrency, restarts)
+    return RemoteClass(made, concurrency, restarts)
 
 
 def kill(handle):

@@ -10,6 +10,7 @@ That thread may come here again from a callback: it is the one that reads then, 
 import collections
 import concurrent.futures
 import contextlib
+import functools
 import os
 import pickle
 import select
@@ -167,20 +168,52 @@ class Connection:
         self._attached.set()
         with self._changed:
             self._changed.notify_all()
-        self._watcher.later(self._say_held)
+        if self._held or self._watched or self._released:
+            self._watcher.later(self.go_on)
 
     def is_attached(self):
         return self._attached.is_set()
 
+    def go_on(self):
+        """In the watcher's thread, which waits for nobody: says what was held back, as far as the socket takes it, and reads what is there."""
+        self._say_what_fits()
+        self._leave_when_idle()
+        self.look()
+        if self._held:  # also where somebody else reads
+            self._watcher.look_at(self)
+
+    def _say_what_fits(self):
+        """Of what was held back."""
+        if self._held and self._sending.acquire(blocking=False):  # else somebody is saying it
+            try:
+                ended = self._send_what_fits()
+            finally:
+                self._sending.release()
+            if ended:
+                self._lost()
+
+    def has_held(self):
+        return bool(self._held)
+
+    def _send_what_fits(self):
+        """The lock is held. True: there is nobody to hear it."""
+        while self._held:
+            try:
+                self._held = _wire.rest_of(self._held, self.socket.sendmsg(self._held[:512], (), SEND_FLAGS))
+            except BlockingIOError:
+                return False
+            except OSError:
+                self._held = []
+                return True
+        return False
+
     def _say_held(self):
-        """What was said before there was a socket. By whoever comes first: this thread may be needed for it."""
-        if self._held:
+        """By who waits for an answer. The rest is the watcher's, if that is not who waits here, in a callback."""
+        self._say_what_fits()
+        if self._held and self._watcher.is_this_thread():
             with self._sending:
                 outcome = self._send_held()
             self._after_sending(outcome)
-        self._leave_when_idle()
-        if self._watched:
-            self._watcher.look_at(self)
 
     def _send_held(self):
         held, self._held = self._held, []
@@ -324,6 +357,7 @@ class Connection:
         if not self._attached.is_set():
             if not self._wait_attached(future, timeout):
                 return
+        if self._held:
             self._say_held()
         if self._reading == threading.get_ident():  # in a callback
             self._lead(future, end)
@@ -373,7 +407,7 @@ class Connection:
             self._reading = None
             if self._followers:
                 self._changed.notify_all()
-        if self._watched:
+        if self._watched or self._held:
             self._watcher.look_at(self)
 
     def _readable(self, seconds):
@@ -470,12 +504,8 @@ class Connection:
         self._watched = True
         self.look()
         if self.over is None:
-            keep_looking = getattr(self.socket, "keep_looking", None)
-            if keep_looking is not None:
-                with contextlib.suppress(OSError):
-                    keep_looking()
             self._watcher.look_at(self)
-            self._watcher.in_a_while(lambda: self.end(error))
+            self._watcher.in_a_while(functools.partial(_end, weakref.ref(self), error))
 
     def _lost(self):
         """The connection is over; the pool says why."""
@@ -499,6 +529,12 @@ class Connection:
             self._changed.notify_all()
         if self._attached.is_set():
             self._watcher.forget(self)
+
+
+def _end(connection, error):
+    """Of a weak reference: what is over is not kept for that."""
+    if connection() is not None:
+        connection().end(error)
 
 
 def _raised(body, text):

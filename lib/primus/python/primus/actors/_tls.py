@@ -65,7 +65,6 @@ class Channel:
         self._lock = threading.Lock()
         self._unsent, self._taken = b"", 0  # what is encrypted already, and how many bytes of the caller's that are
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MS)
 
     def shake(self):
         """One step of the handshake, of what has come; what is to be said is in the socket. False: more has to come. OSError."""
@@ -85,7 +84,9 @@ class Channel:
         return hashlib.sha256(self._tls.getpeercert(True)).digest()
 
     def keep_looking(self):
-        """The kernel asks the other end's kernel each second whether it is there."""
+        """The kernel asks the other end's kernel each second whether it is there. Between a pool and a host: an actor may be busy for as
+        long as it likes with its buffers full, and the kernel would take that for an end, too."""
+        self._s.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MS)
         for option, value in ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, GONE_MS // 1000)):
             self._s.setsockopt(socket.IPPROTO_TCP, option, value)
         self._s.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

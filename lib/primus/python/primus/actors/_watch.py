@@ -46,8 +46,11 @@ class Watcher:
     def _hear(self, fd):
         """Of a source. False: it is over, and nobody hears it any more."""
         hear, _ = self._sources.get(fd, (None, False))
-        if hear is None or hear():
-            return hear is not None
+        try:
+            if hear is None or hear():
+                return hear is not None
+        except Exception:  # whatever one of them comes to, the others are heard on
+            traceback.print_exc()
         with self._lock:
             self._sources.pop(fd, None)
             with contextlib.suppress(OSError, ValueError):
@@ -59,7 +62,7 @@ class Watcher:
         fd = connection.socket.fileno()
         if fd < 0 or self._poll.closed:
             return
-        events = select.EPOLLIN | select.EPOLLONESHOT
+        events = select.EPOLLIN | select.EPOLLONESHOT | (select.EPOLLOUT if connection.has_held() else 0)
         with self._lock:
             known = fd in self._connections
             self._connections[fd] = connection
@@ -121,7 +124,7 @@ class Watcher:
     def _look(connection):
         """Whatever one of them comes to, the others are read on."""
         try:
-            connection.look()
+            connection.go_on()
         except Exception as e:
             traceback.print_exc()
             connection.end(ActorError(f"{connection.what}: its answers cannot be heard: {e!r}"))
@@ -132,11 +135,14 @@ class Watcher:
         with contextlib.suppress(OSError):
             os.write(self._wake, b".")
 
+    def is_this_thread(self):
+        return threading.current_thread() is self._thread
+
     def finish(self):
         """When all that it hears is over."""
         self._finishing = True
         self.later(lambda: None)
-        if threading.current_thread() is self._thread:
+        if self.is_this_thread():
             return
         self._thread.join()
         with self._lock:
@@ -148,7 +154,7 @@ class Watcher:
 
     def wait_for(self, told, seconds):
         """Until something that a zygote says has set an event."""
-        if threading.current_thread() is not self._thread:
+        if not self.is_this_thread():
             told.wait(seconds)
             return
         end = time.monotonic() + seconds

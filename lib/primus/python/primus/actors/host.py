@@ -18,6 +18,7 @@ import time
 
 from . import _door, _place, _proof, _tls
 from ._hello import hello
+from .errors import ActorError
 
 MEET_SECONDS = 60  # until the pool listens
 DIAL_SECONDS = 3
@@ -32,7 +33,7 @@ def addresses(environment):
         return [(host.strip("[]"), int(port)) for host, _, port in pairs]
     if "MASTER_ADDR" in environment:
         return [(environment["MASTER_ADDR"], int(environment["MASTER_PORT"]))]
-    raise SystemExit("primus.actors.host: where is the pool? PRIMUS_ACTORS is not set, nor is MASTER_ADDR: it is an executor of a job that runs this")
+    raise ActorError("where is the pool? PRIMUS_ACTORS is not set, nor is MASTER_ADDR: it is an executor of a job that runs this")
 
 
 def secret(environment):
@@ -40,7 +41,7 @@ def secret(environment):
     try:
         return path.read_bytes()
     except OSError as e:
-        raise SystemExit(f"primus.actors.host: {path}: {e.strerror}: the job needs the secret that the pool has: primusctl submit --secret actors=FILE") from None
+        raise ActorError(f"{path}: {e.strerror}: the job needs the secret that the pool has: primusctl submit --secret actors=FILE") from None
 
 
 def connect(addresses, known, context):
@@ -74,7 +75,7 @@ def meet(addresses, known, context):
         except OSError as e:
             if time.monotonic() > end:
                 where = ", ".join(f"{host}:{port}" for host, port in addresses)
-                raise SystemExit(f"primus.actors.host: there is no pool at {where}: {e}") from None
+                raise ActorError(f"there is no pool at {where}: {e}") from None
             time.sleep(0.2)
 
 
@@ -99,7 +100,7 @@ class Host:
             print(f"primus.actors.host: the pool does not take this host: {settings['refused']}", file=sys.stderr)
             return UNLIKE
         packets = _place.Packets()
-        why = packets.meet({**settings, "tls": self._fingerprint.hex()}, settings["seconds"])
+        why = packets.meet({**settings, "warm": min(settings["warm"], slots), "tls": self._fingerprint.hex()}, settings["seconds"])
         if why:
             self._say(refused=why)
             return REFUSED
@@ -158,7 +159,10 @@ class Host:
 
 def main(arguments):
     slots = int(arguments[0]) if arguments else len(os.sched_getaffinity(0))
-    address, fingerprint, pool = meet(addresses(os.environ), secret(os.environ), _tls.client_context())
+    try:
+        address, fingerprint, pool = meet(addresses(os.environ), secret(os.environ), _tls.client_context())
+    except ActorError as e:
+        sys.exit(f"primus.actors.host: {e}")
     return Host(pool, address, fingerprint).run(slots)
 
 

@@ -2,6 +2,7 @@
 """A pool: slots for actors, on this host or on several."""
 import atexit
 import collections
+import contextlib
 import functools
 import os
 import pickle
@@ -14,6 +15,7 @@ import weakref
 from . import _ship, _tls, _wire
 from ._arrival import Arrival
 from ._caller import Connection
+from ._life import Life
 from ._place import Packets, Place
 from ._watch import Watcher
 from .errors import ActorError, HostLost, PoolClosed, PreloadRefused, died_of
@@ -46,25 +48,25 @@ class Handle:
     """An actor. What its class has as a method this has, too, and calling it gives a Future at once. When nobody has the handle any
     more, the actor ends behind the calls that are under way."""
 
-    __slots__ = ("_connection", "_id", "_pool", "_finalize", "__weakref__")
+    __slots__ = ("_life", "_pool", "_finalize", "__weakref__")
 
-    def __init__(self, pool, id, connection):
-        self._pool, self._id, self._connection = pool, id, connection
-        self._finalize = weakref.finalize(self, connection.release)
+    def __init__(self, pool, life):
+        self._pool, self._life = pool, life
+        self._finalize = weakref.finalize(self, life.release)
 
     def __getattr__(self, name):
         if name.startswith("_") and name != "__call__":
-            raise AttributeError(f"{self._connection.what}: what begins with _ is not for others: {name}")
+            raise AttributeError(f"{self._life.what}: what begins with _ is not for others: {name}")
         return functools.partial(self._call, name)
 
     def _call(self, name, /, *args, **kwargs):
-        return self._connection.call(name, args, kwargs)
+        return self._life.connection.call(name, args, kwargs)
 
     def __repr__(self):
-        return f"<{self._connection.what}>"
+        return f"<{self._life.what}>"
 
     def __reduce__(self):
-        raise pickle.PicklingError(f"{self._connection.what}: a handle does not travel to another process yet")
+        raise pickle.PicklingError(f"{self._life.what}: a handle does not travel to another process yet")
 
 
 class Pool:
@@ -88,12 +90,13 @@ class Pool:
         if hosts is None:
             self._begin_here()
             return
-        from . import _door, _job
+        from . import _door, _job  # ssl and what it needs, which a pool on this host does without
         door = _door.Door(secrets.token_bytes(SECRET_BYTES), 0, self._host_came)
         try:
             self._job = _job.Job(hosts, self.slots, cpus, memory, queue, time, address, door)
         except BaseException:
             door.close()
+            self._watcher.finish()
             raise
         self._begin_there(door)
         self._watcher.hear_from(self._job, self._hear_job)
@@ -107,26 +110,32 @@ class Pool:
         from . import _door, host
         if port is None and os.environ.get("RANK", "0") != "0":
             raise ActorError("Pool.of_job() is for rank 0 of a job, since that is where hosts look for it")
+        if port is None and "MASTER_PORT" not in os.environ:
+            raise ActorError("Pool.of_job() is for an executor of a job: MASTER_PORT is not set")
+        secret = host.secret(os.environ) if secret is None else secret
         pool = cls.__new__(cls)
         pool._begin(1, preload, warm, private)
-        port = int(os.environ["MASTER_PORT"]) if port is None else port
-        pool._begin_there(_door.Door(host.secret(os.environ) if secret is None else secret, port, pool._host_came))
+        try:
+            pool._begin_there(_door.Door(secret, int(os.environ["MASTER_PORT"]) if port is None else port, pool._host_came))
+        except BaseException:
+            pool._watcher.finish()
+            raise
         return pool
 
     def _begin(self, slots, preload, warm, private):
         self.slots = len(os.sched_getaffinity(0)) if slots is None else slots
         if self.slots < 1 or warm < 0:
             raise ValueError("slots is at least 1, and warm not below 0")
-        self._settings = {"path": sys.path, "preload": list(preload), "warm": min(warm, self.slots)}
+        self._settings = {"path": sys.path, "preload": list(preload), "warm": warm}
         self._private = private
         self._lock = threading.RLock()
-        self._connections = {}  # by id, of actors that have not ended
+        self._connections, self._lives = {}, {}  # by id, of actors that have not ended
         self._where = {}  # by id: the Place of those that were started
         self._places = []
         self._arrivals = set()  # hosts that are not ready yet
         self._free = collections.deque()  # of them, those with room, in turn
         self._waiting = collections.deque()  # ids of those that have no slot yet
-        self._theirs = {}  # by id: the actor's end of its socket, which is given to the zygote; or a token, by which it is known
+        self._tokens = {}  # by id, of those that are to connect from another host
         self._next = 0
         self._over = None
         self._pid = os.getpid()
@@ -135,7 +144,7 @@ class Pool:
 
     def _begin_here(self):
         packets = Packets()
-        why = packets.meet(self._settings, START_SECONDS)
+        why = packets.meet({**self._settings, "warm": min(self._settings["warm"], self.slots)}, START_SECONDS)
         if why:
             self._watcher.finish()
             raise PreloadRefused(why)
@@ -189,23 +198,44 @@ class Pool:
     def create(self, made, /, *args, **kwargs):
         """A Handle at once. made: a class, or what @remote made of one. What its constructor raises is the cause of NotConstructed,
         which every call raises then."""
-        concurrency = getattr(made, "concurrency", None)
+        concurrency, restarts = getattr(made, "concurrency", None), getattr(made, "restarts", 0)
         made = getattr(made, "_primus_class", made)
         body, buffers = _constructor(made, concurrency, args, kwargs)
         with self._lock:
             if self._over is not None:
                 raise self._over
-            id = self._next
-            self._next += 1
-            connection = Connection(f"{made.__qualname__} {id}", self._watcher)
-            self._connections[id] = connection
-            if self._door is None:
-                ours, self._theirs[id] = socket.socketpair()
-                connection.attach(ours, _wire.Reader(ours))
-            self._waiting.append(id)
-            self._start_waiting()
+            life = Life(f"{made.__qualname__} {self._next}", restarts, body, buffers)
+            connection = self._connect(life)
+            self._wait_for_slot(connection.id)
         connection.construct(body, buffers)
-        return Handle(self, id, connection)
+        if not restarts:
+            life.body = life.buffers = None  # they may be large
+        return Handle(self, life)
+
+    def _connect(self, life):
+        """The lock is held. Its next connection: to a process that has no slot yet."""
+        connection = life.connection = Connection(life.what, self._watcher)
+        connection.id = self._next
+        self._next += 1
+        self._connections[connection.id], self._lives[connection.id] = connection, life
+        return connection
+
+    def _wait_for_slot(self, id):
+        with self._lock:
+            if id in self._connections:  # not killed meanwhile
+                self._waiting.append(id)
+                self._start_waiting()
+
+    def _connect_again(self, life):
+        """The lock is held. What is called from now on waits for it; what was under way is lost."""
+        connection = self._connect(life)
+        connection.construct(life.body, life.buffers)  # held back, since it has no socket
+        if life.begins_soon():
+            self._watcher.in_a_while(lambda: self._wait_for_slot(connection.id))
+        else:
+            self._wait_for_slot(connection.id)
+        if life.released:
+            connection.release()
 
     def _start_waiting(self):
         while self._waiting and self._free and self._over is None:
@@ -214,24 +244,28 @@ class Pool:
             self._where[id] = place
             if place.has_room():
                 self._free.append(place)
+            connection = self._connections[id]
             if self._door is None:
-                place.say(self._theirs.pop(id), start=id)
+                ours, theirs = socket.socketpair()
+                connection.attach(ours, _wire.Reader(ours))
+                place.say(theirs, start=id)
             else:
-                connection = self._connections[id]
-                self._theirs[id] = token = self._door.expect(lambda channel, c=connection: c.attach(channel, _tls.Reader(channel)))
+                self._tokens[id] = token = self._door.expect(lambda channel, c=connection: c.attach(channel, _tls.Reader(channel)))
                 place.say(start=id, token=token.hex())
 
     def kill(self, handle):
-        """At once, whatever it does (SIGKILL)."""
+        """At once, whatever it does (SIGKILL), and for good."""
         with self._lock:
-            connection = self._connections.get(handle._id)
-            waits = connection is not None and handle._id not in self._where
+            handle._life.end()
+            connection = handle._life.connection
+            id = connection.id
+            waits = id in self._connections and id not in self._where
             if waits:
-                self._waiting.remove(handle._id)
-                self._forget_theirs(handle._id)
-                del self._connections[handle._id]
-            elif connection is not None and self._over is None:
-                self._where[handle._id].say(kill=handle._id)
+                with contextlib.suppress(ValueError):  # it is to begin in a while
+                    self._waiting.remove(id)
+                del self._connections[id], self._lives[id]
+            elif id in self._where and self._over is None:
+                self._where[id].say(kill=id)
         if waits:
             connection.end(died_of(connection.what, 9))
 
@@ -244,14 +278,15 @@ class Pool:
     def host(self, handle):
         """The name of the host that the actor runs on, str; None: it has not started, or has ended."""
         with self._lock:
-            place = self._where.get(handle._id)
+            place = self._where.get(handle._life.connection.id)
             return place and place.name
 
     def pid(self, handle):
         """Of the actor's process; None: it has none, or it is not known yet."""
         with self._lock:
-            place = self._where.get(handle._id)
-            return place and place.started.get(handle._id)
+            id = handle._life.connection.id
+            place = self._where.get(id)
+            return place and place.started.get(id)
 
     # ---- what zygotes say
 
@@ -280,25 +315,23 @@ class Pool:
 
     def _died(self, place, id, status):
         with self._lock:
-            connection = self._connections.pop(id, None)
+            connection, life = self._connections.pop(id, None), self._lives.pop(id, None)
             had_room = place.has_room()
             del place.started[id]
             self._where.pop(id, None)
-            self._forget_theirs(id)
+            self._forget_token(id)
             if not had_room:
                 self._free.append(place)
+            if life is not None and self._over is None and life.takes_another(status):
+                self._connect_again(life)
             self._start_waiting()
         if connection is not None:
             connection.died(died_of(connection.what, status))
 
-    def _forget_theirs(self, id):
-        theirs = self._theirs.pop(id, None)
-        if theirs is None:
-            return
-        if self._door is None:
-            theirs.close()
-        else:
-            self._door.forget(theirs)
+    def _forget_token(self, id):
+        token = self._tokens.pop(id, None)
+        if token is not None:
+            self._door.forget(token)
 
     def _lose(self, place):
         """A place is gone, and with it all actors there: of a pool on this host that is the end."""
@@ -313,7 +346,10 @@ class Pool:
             lost = [c for c in (self._connections.pop(id, None) for id in ids) if c is not None]
             for id in ids:
                 self._where.pop(id, None)
-                self._forget_theirs(id)
+                self._forget_token(id)
+            for life in [life for life in (self._lives.pop(id, None) for id in ids) if life is not None]:
+                if self._over is None and life.takes_another(None):
+                    self._connect_again(life)
         place.control.close()
         for connection in lost:
             error = HostLost(f"{connection.what} was on {place.name}, which is gone")
@@ -328,11 +364,11 @@ class Pool:
     def _end(self, error):
         with self._lock:
             self._over = self._over or error
-            connections, self._connections = self._connections, {}
+            connections, self._connections, self._lives = self._connections, {}, {}
             self._waiting.clear()
             self._free.clear()
-            for id in list(self._theirs):
-                self._forget_theirs(id)
+            for id in list(self._tokens):
+                self._forget_token(id)
             self._where = {}
             for place in self._places:
                 place.started = {}
@@ -349,9 +385,6 @@ class Pool:
                 connection.socket.close()
         if self._door is not None:
             self._door.close_sockets()
-            return
-        for theirs in list(self._theirs.values()):
-            theirs.close()
 
     def close(self):
         """All actors end at once."""
