@@ -259,17 +259,23 @@ def test_a_host_that_cannot_greet(empty, said):
     assert Counter().add(1).result(10) == 1
 
 
-def test_an_actor_that_says_too_much(empty):
-    """An answer of sizes that nobody has memory for ends its connection."""
-    frames = joined(empty)
+def actor_of_a_liar(pool):
+    """(Frames of its host, its Channel, a call to it): it is let in, and says nothing."""
+    frames = joined(pool)
     next_of(frames)
     frames.send(b'{"ready": true}', flags=0)
     one = Counter()
     token = bytes.fromhex(next_of(frames)["token"])
-    channel, _ = dialled(empty)
+    channel, _ = dialled(pool)
     channel.sendmsg([_proof.actor_hello(token)])
     calling = one.add(1)
-    _door.receive(channel, 1)  # it is let in
+    _door.receive(channel, 1)
+    return frames, channel, calling
+
+
+def test_an_actor_that_says_too_much(empty):
+    """An answer of sizes that nobody has memory for ends its connection."""
+    frames, channel, calling = actor_of_a_liar(empty)
     channel.sendmsg([_wire.HEADER.pack(0, _wire.DONE, 0, 1, 1) + (1 << 62).to_bytes(8, sys.byteorder)])
     frames.send(b'{"died": 0, "status": 9}', flags=0)
     assert isinstance(calling.exception(10), actors.ActorDied)
@@ -278,15 +284,7 @@ def test_an_actor_that_says_too_much(empty):
 
 def test_an_actor_that_stays(empty):
     """Its host says that it has died, and its connection does not end: nobody waits for that for ever."""
-    frames = joined(empty)
-    next_of(frames)
-    frames.send(b'{"ready": true}', flags=0)
-    one = Counter()
-    token = bytes.fromhex(next_of(frames)["token"])
-    channel, _ = dialled(empty)
-    channel.sendmsg([_proof.actor_hello(token)])
-    calling = one.add(1)
-    _door.receive(channel, 1)
+    frames, channel, calling = actor_of_a_liar(empty)
     frames.send(b'{"died": 0, "status": 9}', flags=0)
     assert calling.exception(8).signal == 9
     frames.close()

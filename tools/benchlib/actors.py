@@ -154,12 +154,7 @@ with actors.Pool(slots=1) as pool:
     print(1e3 * sorted(again() for _ in range(50))[25], 0)
 """
 
-ARRAY = """
-import time
-import numpy
-from primus import actors
-import bench_actor
-with actors.Pool(slots=1, preload=["numpy"]) as pool:
+TAKING = """
     one, array = pool.create(bench_actor.Echo), numpy.zeros(64 << 20, numpy.uint8)
     def take():
         began = time.perf_counter()
@@ -169,18 +164,19 @@ with actors.Pool(slots=1, preload=["numpy"]) as pool:
     print((64 << 20) / 1e9 / sorted(take() for _ in range(9))[4], 0)
 """
 
+ARRAY = """
+import time
+import numpy
+from primus import actors
+import bench_actor
+with actors.Pool(slots=1, preload=["numpy"]) as pool:
+""" + TAKING
+
 TLS_ARRAY = OVER_TLS + """
 import time
 import numpy
 with over_tls(1, ["numpy"]) as pool:
-    one, array = pool.create(bench_actor.Echo), numpy.zeros(64 << 20, numpy.uint8)
-    def take():
-        began = time.perf_counter()
-        one.take(array).result()
-        return time.perf_counter() - began
-    take()
-    print((64 << 20) / 1e9 / sorted(take() for _ in range(9))[4], 0)
-"""
+""" + TAKING
 
 TLS_CREATE = OVER_TLS + """
 import time

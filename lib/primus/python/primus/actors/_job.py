@@ -63,7 +63,10 @@ class Job:
         return True
 
     def close(self):
-        os.close(self._ended)
+        """As often as one likes."""
+        if self._ended >= 0:
+            os.close(self._ended)
+        self._ended = -1
 
 
 def configuration(hosts, slots, cpus, memory):

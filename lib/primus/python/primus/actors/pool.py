@@ -340,7 +340,7 @@ class Pool:
             return
         with self._lock:
             self._places.remove(place)
-            if place.has_room():
+            with contextlib.suppress(ValueError):  # it is full, or the pool is over
                 self._free.remove(place)
             ids, place.started = list(place.started), {}
             lost = [c for c in (self._connections.pop(id, None) for id in ids) if c is not None]
@@ -404,8 +404,9 @@ class Pool:
             self._door.close()
         if self._job is not None:
             self._job.end(len(places))
-            self._watcher.later(self._job.close)
         self._watcher.finish()
+        if self._job is not None:
+            self._job.close()
         self._end(self._over)
         for place in places:
             place.control.close()
