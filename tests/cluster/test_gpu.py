@@ -337,3 +337,24 @@ def test_xid_drains(host):
     # A restart of the agent does not make the GPU better.
     host.exec(HOST, "systemctl", "restart", AGENTD)
     host.wait_for(lambda: any("Xid 79" in c["text"] for c in conditions(host)), 20, "the condition again")
+
+
+ACTORS = """
+import os
+from primus import actors
+
+class Seen:
+    def gpus(self):
+        return os.environ["CUDA_VISIBLE_DEVICES"]
+
+with actors.Pool(hosts=1, slots=2, cpus=0.1, memory="64M", gpus=2) as pool:
+    for seen in sorted(f.result() for f in [one.gpus() for one in [pool.create(Seen) for _ in range(2)]]):
+        print(seen)
+"""
+
+
+def test_actors(host):
+    """Each has so many of its own."""
+    host.exec(HOST, "tee", "/tmp/seen.py", input=ACTORS)
+    pairs = [line.split(",") for line in host.exec(HOST, "python3", "/tmp/seen.py", user="ml").split()]
+    assert [len(pair) for pair in pairs] == [2, 2] and {gpu for pair in pairs for gpu in pair} == {uuid(n) for n in range(4)}

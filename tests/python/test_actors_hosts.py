@@ -299,6 +299,33 @@ def test_preload_that_one_host_lacks():
             calling.result(10)
 
 
+class Seen:
+    """What an actor sees of GPUs."""
+
+    def gpus(self):
+        return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def test_gpus(monkeypatch):
+    """Each actor has its own; who comes later has what was given back."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c,GPU-d")
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "none")
+    with several(["n1"], 2, gpus=2) as pool:
+        one, other = pool.create(Seen), pool.create(Seen)
+        assert sorted([one.gpus().result(10), other.gpus().result(10)]) == ["GPU-a,GPU-b", "GPU-c,GPU-d"]
+        had = one.gpus().result()
+        third = pool.create(Seen)
+        actors.kill(one)
+        assert third.gpus().result(10) == had
+    with several((), gpus=3) as pool:
+        calling = pool.create(Seen).gpus()
+        assert pool.hosts_of_test.start("n1", 2).wait(10) == host.REFUSED
+        with pytest.raises(actors.HostRefused, match="n1: gpus: 2 slots of 3 GPUs each, and this host's executor has 4"):
+            calling.result(10)
+    with several(["n1"], 1) as pool:
+        assert pool.create(Seen).gpus().result(10) == "GPU-a,GPU-b,GPU-c,GPU-d", "what the executor has"
+
+
 # ---- hosts that come and go
 
 def test_actors_that_wait_for_a_host(empty):
@@ -426,7 +453,7 @@ def test_of_a_job():
     assert not [t for t in threading.enumerate() if t.name.startswith("primus-actors")]
     with pytest.raises(actors.ActorError, match="MASTER_PORT is not set"):
         actors.Pool.of_job()
-    assert _job.configuration(3, 4, 0.5, "1.5G")["role"][0].items() >= {"num": 3, "minNum": 1, "vcores": 2, "memoryMb": 6144}.items()
+    assert _job.configuration(3, 4, 0.5, "1.5G", 2)["role"][0].items() >= {"num": 3, "minNum": 1, "vcores": 2, "memoryMb": 6144, "gpuNum": 8}.items()
 
 
 # ---- restarts

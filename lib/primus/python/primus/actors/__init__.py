@@ -26,11 +26,11 @@ runs on one of three hosts, as a job; without, on this one, over sockets that no
 Classes go by name where they are in a module, and by value (cloudpickle) where the script alone knows them."""
 from . import errors
 from ._caller import Future, Stream
-from .errors import ActorDied, ActorError, HostLost, NotConstructed, NotSent, NotStarted, PoolClosed, PreloadRefused, RemoteTraceback
+from .errors import ActorDied, ActorError, HostLost, HostRefused, NotConstructed, NotSent, NotStarted, PoolClosed, PreloadRefused, RemoteTraceback
 from .executor import ActorPool, Executor, as_completed, wait
 from .pool import Handle, Pool, current
 
-__all__ = ["ActorDied", "ActorError", "ActorPool", "Executor", "Future", "Handle", "HostLost", "NotConstructed", "NotSent", "NotStarted", "Pool", "PoolClosed", "PreloadRefused",
+__all__ = ["ActorDied", "ActorError", "ActorPool", "Executor", "Future", "Handle", "HostLost", "HostRefused", "NotConstructed", "NotSent", "NotStarted", "Pool", "PoolClosed", "PreloadRefused",
            "RemoteTraceback", "Stream", "as_completed", "current", "errors", "kill", "remote", "wait"]
 
 

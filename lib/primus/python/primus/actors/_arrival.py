@@ -7,12 +7,12 @@ from ._hello import unlike
 from ._place import Frames
 
 SLOTS_MAX = 1 << 16
-NAME_MAX = 64
+NAME_MAX, REASON_MAX = 64, 4096
 
 
 class Arrival:
     """settings   for its zygote
-    ready, refused   called with (frames, its name, its slots), or with a sentence why it cannot import what it is to"""
+    ready, refused   called with (frames, its name, its slots), or with (a sentence why it cannot be one, its name)"""
 
     def __init__(self, channel, settings, ready, refused):
         self.frames = Frames(channel)
@@ -36,7 +36,7 @@ class Arrival:
             self.frames.send(json.dumps({"refused": why} if why else self._settings).encode())
             return True
         if "refused" in packet:
-            self._refused(f"{self._name}: {packet['refused']}")
+            self._refused(str(packet["refused"])[:REASON_MAX], self._name)
             raise ValueError
         if not packet.get("ready") or not self._slots:
             raise ValueError

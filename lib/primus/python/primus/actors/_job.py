@@ -16,11 +16,11 @@ HOST_ENDED, UNLIKE = 2, 3  # statuses of a host's process (host.py)
 
 
 class Job:
-    """slots, cpus, memory: of one host, and of one slot. door: where hosts find the pool. fileno(): readable when the job has ended."""
+    """slots: of one host; cpus, memory, gpus: of one slot. door: where hosts find the pool. fileno(): readable when the job has ended."""
 
-    def __init__(self, hosts, slots, cpus, memory, queue, time, addresses, door):
+    def __init__(self, hosts, slots, cpus, memory, gpus, queue, time, addresses, door):
         self._hosts = hosts
-        config = configuration(hosts, slots, cpus, memory)
+        config = configuration(hosts, slots, cpus, memory, gpus)
         where = ",".join(f"[{a}]:{door.port}" if ":" in a else f"{a}:{door.port}" for a in addresses or own_addresses())
         options = [f"--env=PRIMUS_ACTORS={where}", *([f"--queue={queue}"] if queue else []), *([f"--time={time}"] if time else [])]
         if "PYTHONPATH" in os.environ:
@@ -69,7 +69,7 @@ class Job:
         self._ended = -1
 
 
-def configuration(hosts, slots, cpus, memory):
+def configuration(hosts, slots, cpus, memory, gpus):
     """A job's (primus-job(5)), as a dict."""
     if not isinstance(hosts, int) or hosts < 1:
         raise ValueError("hosts is a number, at least 1")
@@ -78,6 +78,8 @@ def configuration(hosts, slots, cpus, memory):
         "argv": [sys.executable, "-m", "primus.actors.host", str(slots)], "scheduleStrategy": {"maxReplicasPerNode": 1},
         "failover": {"commonFailoverPolicy": {"maxFailureTimes": FAILURES_MAX}},
     }
+    if gpus:
+        role["gpuNum"] = slots * gpus
     if memory is not None:
         role["memoryMb"] = max(-(-slots * size(memory) >> 20), 1)
     return {"name": "actors", "role": [role], "exitCodes": [{"codes": str(HOST_ENDED), "action": "fail"}, {"codes": str(UNLIKE), "action": "blame"}]}

@@ -2,8 +2,8 @@
 """Makes processes of actors, by fork: what they need is imported once. Started by the pool, with a socket as descriptor 0; it ends, and
 all its actors with it, when the other end of that is gone.
 
-Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket, or {"start": ID, "token": HEX} with
-one to the pool on another host, where "tls" of the first packet is that one's fingerprint (_proof.py); {"kill": ID}.
+Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket, or {"start": ID, "token": HEX, "env":
+{...}} with one to the pool on another host, where "tls" of the first packet is that one's fingerprint (_proof.py); {"kill": ID}.
 To it: {"ready": true} or {"refused": WHY}; {"started": ID, "pid": PID}; {"died": ID, "status": WAIT STATUS}."""
 import contextlib
 import ctypes
@@ -92,21 +92,23 @@ class Zygote:
             numpy.random.seed()  # Python's own begins anew by itself
         if self.context is not None:
             _reach().rehearse(self.context)
-        word, descriptors, _, _ = socket.recv_fds(told, 64, 1)
+        packet, descriptors, _, _ = socket.recv_fds(told, PACKET_MAX, 1)
         if not descriptors or os.getppid() != parent:
             os._exit(0)
         told.close()
-        s = socket.socket(fileno=descriptors[0])
+        said, s = json.loads(packet), socket.socket(fileno=descriptors[0])
+        os.environ.update(said.get("env", {}))
         if self.pin is None:
             _actor.run(s, _wire.Reader(s))
         else:
-            _actor.run(*_reach().reach(s, self.context, self.pin, word))
+            _actor.run(*_reach().reach(s, self.context, self.pin, bytes.fromhex(said["token"])))
 
-    def start(self, id, descriptor, word):
+    def start(self, question, descriptor):
+        id = question["start"]
         while True:
             pid, s = self.warm.pop(0) if self.warm else self.fork(descriptor)
             try:
-                socket.send_fds(s, [word], [descriptor])
+                socket.send_fds(s, [json.dumps(question).encode()], [descriptor])
                 break
             except OSError:  # it has been killed
                 continue
@@ -158,7 +160,7 @@ class Zygote:
             self.end()
         question = json.loads(data)
         if "start" in question:
-            self.start(question["start"], descriptors[0], bytes.fromhex(question.get("token", "")) or b"actor")
+            self.start(question, descriptors[0])
         elif "kill" in question:
             self.kill(question["kill"])
 

@@ -41,6 +41,10 @@ class PreloadRefused(ActorError):
     """A module of preload= cannot be imported, or starts threads, which a fork would not take along."""
 
 
+class HostRefused(ActorError):
+    """A host of the pool has less than it is to have."""
+
+
 class NotStarted(ActorError):
     """A pool of several hosts could not be submitted as a job; the text is why."""
 

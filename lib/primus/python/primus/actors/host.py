@@ -17,6 +17,7 @@ import sys
 import time
 
 from . import _door, _place, _proof, _tls
+from ._gpus import Gpus
 from ._hello import hello
 from .errors import ActorError
 
@@ -84,7 +85,7 @@ class Host:
 
     def __init__(self, pool, address, fingerprint):
         self._pool, self._address, self._fingerprint = pool, address, fingerprint
-        self._zygote = None
+        self._zygote = self._gpus = None
         self._poll = select.poll()
 
     def _want_room(self, control, wanted):
@@ -99,6 +100,11 @@ class Host:
         if "refused" in settings:
             print(f"primus.actors.host: the pool does not take this host: {settings['refused']}", file=sys.stderr)
             return UNLIKE
+        self._gpus = Gpus(os.environ, settings["gpus"])
+        why = self._gpus.missing(slots)
+        if why:
+            self._say(refused=why)
+            return REFUSED
         packets = _place.Packets()
         why = packets.meet({**settings, "warm": min(settings["warm"], slots), "tls": self._fingerprint.hex()}, settings["seconds"])
         if why:
@@ -142,6 +148,7 @@ class Host:
                     return LOST
                 with contextlib.suppress(OSError):  # the pool's end is heard of above
                     for packet in said:
+                        self._gpus.give_back(packet.get("died"))
                         self._say(**packet)
 
     def _tell(self, packet):
@@ -152,7 +159,7 @@ class Host:
             with contextlib.suppress(OSError):
                 s.connect(self._address)
             s.setblocking(True)
-            self._zygote.say(s, start=packet["start"], token=packet["token"])
+            self._zygote.say(s, start=packet["start"], token=packet["token"], env=self._gpus.take(packet["start"]))
         elif "kill" in packet:
             self._zygote.say(kill=packet["kill"])
 

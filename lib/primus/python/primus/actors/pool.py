@@ -18,7 +18,7 @@ from ._caller import Connection
 from ._life import Life
 from ._place import Packets, Place
 from ._watch import Watcher
-from .errors import ActorError, HostLost, PoolClosed, PreloadRefused, died_of
+from .errors import ActorError, HostLost, HostRefused, PoolClosed, PreloadRefused, died_of
 
 START_SECONDS = 60  # until the zygote has imported what it is to
 SECRET_BYTES = 32
@@ -76,24 +76,25 @@ class Pool:
     private    True: it is not what current() gives
 
     hosts      int: on so many hosts, slots of them on each, as a job of the cluster (primusctl submit); None: here
-    cpus, memory   of each slot: float, and bytes as int or "2G"; with hosts
+    cpus, memory, gpus   of each slot: float, bytes as int or "2G", int; with hosts
     queue, time    the job's, as primusctl submit has them; with hosts
     address    [str]: where hosts can reach this one; all addresses of it if not said; with hosts
 
     Actors run as this user, and end with the pool. PreloadRefused: one of the modules is none, or starts threads. A pool of several
     hosts is there at once, and actors wait until a host is; a host that is lost is replaced by the job, and its actors are HostLost."""
 
-    def __init__(self, slots=None, *, preload=(), warm=2, private=False, hosts=None, cpus=None, memory=None, queue=None, time=None, address=None):
-        if hosts is None and not cpus is memory is queue is time is address is None:
-            raise TypeError("cpus, memory, queue, time and address are for a pool of several hosts: hosts=N")
-        self._begin(slots, preload, warm, private)
+    def __init__(self, slots=None, *, preload=(), warm=2, private=False, hosts=None, cpus=None, memory=None, gpus=0, queue=None, time=None,
+                 address=None):
+        if hosts is None and (gpus or not cpus is memory is queue is time is address is None):
+            raise TypeError("cpus, memory, gpus, queue, time and address are for a pool of several hosts: hosts=N")
+        self._begin(slots, preload, warm, private, gpus)
         if hosts is None:
             self._begin_here()
             return
         from . import _door, _job  # ssl and what it needs, which a pool on this host does without
         door = _door.Door(secrets.token_bytes(SECRET_BYTES), 0, self._host_came)
         try:
-            self._job = _job.Job(hosts, self.slots, cpus, memory, queue, time, address, door)
+            self._job = _job.Job(hosts, self.slots, cpus, memory, gpus, queue, time, address, door)
         except BaseException:
             door.close()
             self._watcher.finish()
@@ -102,9 +103,10 @@ class Pool:
         self._watcher.hear_from(self._job, self._hear_job)
 
     @classmethod
-    def of_job(cls, *, preload=(), warm=2, private=False, port=None, secret=None):
+    def of_job(cls, *, preload=(), warm=2, private=False, gpus=0, port=None, secret=None):
         """A pool of the hosts of this very job: for the process of rank 0, where other roles run python3 -m primus.actors.host.
 
+        gpus      int, so many of its host's has each actor
         port      int, where to listen; MASTER_PORT, which was granted to this one, if not said
         secret    bytes, that all of them have; the job's secret "actors" if not said"""
         from . import _door, host
@@ -114,7 +116,7 @@ class Pool:
             raise ActorError("Pool.of_job() is for an executor of a job: MASTER_PORT is not set")
         secret = host.secret(os.environ) if secret is None else secret
         pool = cls.__new__(cls)
-        pool._begin(1, preload, warm, private)
+        pool._begin(1, preload, warm, private, gpus)
         try:
             pool._begin_there(_door.Door(secret, int(os.environ["MASTER_PORT"]) if port is None else port, pool._host_came))
         except BaseException:
@@ -122,11 +124,13 @@ class Pool:
             raise
         return pool
 
-    def _begin(self, slots, preload, warm, private):
+    def _begin(self, slots, preload, warm, private, gpus):
         self.slots = len(os.sched_getaffinity(0)) if slots is None else slots
         if self.slots < 1 or warm < 0:
             raise ValueError("slots is at least 1, and warm not below 0")
-        self._settings = {"path": sys.path, "preload": list(preload), "warm": warm}
+        if not isinstance(gpus, int) or gpus < 0:
+            raise ValueError("gpus is a whole number, not below 0")
+        self._settings = {"path": sys.path, "preload": list(preload), "warm": warm, "gpus": gpus}
         self._private = private
         self._lock = threading.RLock()
         self._connections, self._lives = {}, {}  # by id, of actors that have not ended
@@ -178,7 +182,7 @@ class Pool:
         """In the door's thread: it has the secret."""
         arrival = Arrival(channel, {**self._settings, "seconds": START_SECONDS},
                           lambda frames, *of: self._watcher.later(lambda: self._add(Place(frames, *of, self._watcher.want_room))),
-                          lambda why: self._end(PreloadRefused(why)))
+                          lambda why, of: self._end((HostRefused if why.startswith("gpus: ") else PreloadRefused)(f"{of}: {why}")))
         with self._lock:
             if self._over is not None:
                 arrival.frames.close()
