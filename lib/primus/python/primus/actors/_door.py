@@ -8,6 +8,7 @@ import selectors
 import socket
 import threading
 import time
+import traceback
 
 from . import _proof, _tls, _wire
 
@@ -121,7 +122,12 @@ class Door:
             self._drop(s)
             return
         self._take(s)
-        if not self._admit(stranger):
+        try:
+            admitted = self._admit(stranger)
+        except Exception:  # whatever one of them comes to, the others are let in
+            traceback.print_exc()
+            admitted = False
+        if not admitted:
             s.close()
 
     @staticmethod
