@@ -345,6 +345,20 @@ def test_slots(pool):
     until(lambda: pool.stats()["running"] == 0)
 
 
+def test_a_slot_in_a_callback(pool):
+    """Who is told in the thread that hears of deaths may make room, and wait for who takes it."""
+    held, found, done = [Counter(i) for i in range(4)], [], threading.Event()
+    assert [one.add(0).result(10) for one in held] == [0, 1, 2, 3]
+
+    def told(_):
+        actors.kill(held[0])
+        found.append(Counter(7).add(1).result(10))
+        done.set()
+
+    held[1].sleep(0.1).add_done_callback(told)
+    assert done.wait(15) and found == [8]
+
+
 def test_a_thousand():
     """More at once than the zygote is told of in one go."""
     with actors.Pool(slots=1000, preload=["acting"], warm=0) as pool:

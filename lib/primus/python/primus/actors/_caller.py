@@ -22,6 +22,7 @@ import weakref
 from . import _wire
 from .errors import ActorDied, ActorError, NotConstructed, NotSent, RemoteTraceback
 
+LOOK_SECONDS = 0.05  # so often who waits in the watcher's thread looks whether another thread has brought what it waits for
 DEATH_SECONDS = 5  # so long the end of a connection waits for why
 SENT, READING, ENDED = 0, 1, 2  # of what was sent: bits
 HELD_MAX = 1 << 24  # bytes of calls to an actor that is not there yet
@@ -369,6 +370,11 @@ class Connection:
 
     def _wait_attached(self, future, timeout):
         """False: the time is over, or the actor came to nothing."""
+        if self._watcher.is_this_thread():  # in a callback: that a slot is free is to be heard meanwhile
+            end = None if timeout is None else time.monotonic() + timeout
+            while not self._attached.is_set() and future._state == PENDING and (end is None or time.monotonic() < end):
+                self._watcher.wait_for(self._attached, LOOK_SECONDS)
+            return self._attached.is_set() and future._state == PENDING
         with self._changed:
             self._changed.wait_for(lambda: self._attached.is_set() or future._state != PENDING, timeout)
         return self._attached.is_set() and future._state == PENDING
