@@ -133,3 +133,35 @@ def test_another_user(cluster, shared_dir):
         program.stdin.write("\n")
         program.stdin.flush()
         assert program.stdout.readline() == "2 2\n"
+
+
+CABLE = """
+import time
+from primus import actors
+
+class Sleeper:
+    def sleep(self, seconds):
+        time.sleep(seconds)
+
+with actors.Pool(hosts=2, slots=1, cpus=0.1, memory="64M") as pool:
+    two = [pool.create(Sleeper) for _ in range(2)]
+    for one in two:
+        one.sleep(0).result()
+    far = next(one for one in two if pool.host(one) != "n1")
+    call = far.sleep(600)
+    print(pool.host(far), flush=True)
+    try:
+        call.result()
+    except actors.HostLost as e:
+        print(e, flush=True)
+"""
+
+
+def test_a_cable_is_cut(cluster, shared_dir):
+    """Nothing comes from there any more, not even an end: who waits without a limit is told."""
+    script = put(cluster, shared_dir, "cable.py", CABLE)
+    with cluster.process("n1", "python3", script, user="ml") as program:
+        node, began = program.stdout.readline().strip(), time.monotonic()
+        cluster.cut(node)
+        assert re.fullmatch(f"Sleeper [01] was on {node}, which is gone\n", program.stdout.readline()) and time.monotonic() - began < 7
+        cluster.heal(node)

@@ -535,6 +535,8 @@ class Connection:
             self._changed.notify_all()
         if self._attached.is_set():
             self._watcher.forget(self)
+            with contextlib.suppress(OSError):  # who waits for more from a host that is gone, or from one that lies, waits no longer
+                self.socket.shutdown(socket.SHUT_RDWR)
 
 
 def _end(connection, error):

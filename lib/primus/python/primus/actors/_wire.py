@@ -101,7 +101,10 @@ def _room(size):
     make so many small pages takes longer than to fill them."""
     if size < HUGE:
         return bytearray(size)
-    room = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        room = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as e:
+        raise Malformed(f"there is no memory for a buffer of {size} bytes") from e
     with contextlib.suppress(OSError):  # a kernel without them
         room.madvise(mmap.MADV_HUGEPAGE)
     return room
@@ -116,7 +119,8 @@ class Reader:
         self._room = bytearray(READ)  # kept: to allocate that much for each read costs more than the read
         self._view = memoryview(self._room)
         self._at = self._end = 0  # of it, what has come and was not taken yet; begins with a frame's header
-        self._large = None  # (kind, id, body, buffers, which of them, how much of it): what is being read into its buffers
+        self._large = None  # (kind, id, body, sizes of its buffers) of a frame that is being read into them
+        self._buffers, self._filled = [], 0  # those that have begun, and how much of the last has come
 
     def read(self, block):
         """Once; what came is in frames(). False: nothing has (and block is False). Ended."""
@@ -148,23 +152,19 @@ class Reader:
         self._at, self._end = 0, len(left)
 
     def _read_large(self, flags):
-        kind, id, body, buffers, which, at = self._large
-        n = self._s.recv_into(memoryview(buffers[which])[at:], 0, flags)
+        n = self._s.recv_into(memoryview(self._buffers[-1])[self._filled:], 0, flags)
         if not n:
             raise Ended("the other end is gone")
-        at += n
-        while which < len(buffers) and at == len(buffers[which]):
-            which, at = which + 1, 0
-        self._large = kind, id, body, buffers, which, at
+        self._fill(n)
         return True
 
     def frames(self):
         while True:
             if self._large is not None:
-                kind, id, body, buffers, which, _ = self._large
-                if which < len(buffers):
+                if not self._is_whole():
                     return
-                self._large = None
+                (kind, id, body, _), buffers = self._large, self._buffers
+                self._large = self._buffers = None
                 yield kind, id, body, buffers
             at = self._at
             if self._end - at < HEADER.size:
@@ -190,14 +190,23 @@ class Reader:
         """What of its buffers has come lies behind the pickle; the rest is read into them."""
         if sum(sizes) > MESSAGE_MAX:
             raise Malformed("that is no frame")
-        buffers = [_room(size) for size in sizes]
-        which = filled = 0
-        while which < len(buffers):
-            part = self._view[self._at:min(self._end, self._at + len(buffers[which]) - filled)]
-            buffers[which][filled:filled + len(part)] = part
+        self._large = kind, id, body, sizes
+        self._buffers, self._filled = [], 0
+        self._fill(0)
+        while self._at < self._end and not self._is_whole():
+            into = self._buffers[-1]
+            part = self._view[self._at:min(self._end, self._at + len(into) - self._filled)]
+            into[self._filled:self._filled + len(part)] = part
             self._at += len(part)
-            filled += len(part)
-            if filled < len(buffers[which]):
-                break
-            which, filled = which + 1, 0
-        self._large = kind, id, body, buffers, which, filled
+            self._fill(len(part))
+
+    def _fill(self, n):
+        """So many bytes more have come. There is memory for the next ones, and for no buffer before it begins."""
+        sizes = self._large[3]
+        self._filled += n
+        while len(self._buffers) < len(sizes) and (not self._buffers or self._filled == len(self._buffers[-1])):
+            self._buffers.append(_room(sizes[len(self._buffers)]))
+            self._filled = 0
+
+    def _is_whole(self):
+        return len(self._buffers) == len(self._large[3]) and self._filled == len(self._buffers[-1])
