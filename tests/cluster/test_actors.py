@@ -127,8 +127,8 @@ def test_another_user(cluster, shared_dir):
         assert "primus.actors.host" in argv
         assert cluster.run("n1", "primusctl", "kill", job, user="eve").returncode != 0
         where = cluster.exec(node, "sh", "-c", f"tr '\\0' '\\n' < /proc/{pid}/environ | sed -n s/^PRIMUS_ACTORS=//p").strip()
-        attempt = ("import os\nfrom primus.actors import host, _tls\n"
-                   f"try:\n    host.connect(host.addresses({{'PRIMUS_ACTORS': '{where}'}}), b'x' * 32, _tls.client_context())\nexcept OSError as e:\n    print('refused')")
+        attempt = ("import os\nfrom primus.actors import host, _reach\n"
+                   f"try:\n    host.connect(host.addresses({{'PRIMUS_ACTORS': '{where}'}}), b'x' * 32, _reach.client_context())\nexcept OSError as e:\n    print('refused')")
         assert cluster.exec("n2", "python3", "-c", attempt, user="eve").strip() == "refused"
         program.stdin.write("\n")
         program.stdin.flush()

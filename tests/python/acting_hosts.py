@@ -15,6 +15,13 @@ SECRET = b"of a job, for all of its hosts.."
 PATH = f"{HERE.parents[2] / 'lib/primus/python'}:{HERE.parent}"
 
 
+def until(true, seconds=10):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
 def children(pid):
     return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -40,10 +47,7 @@ def several(names=("n1", "n2"), slots=2, **options):
         for name in names:
             hosts.start(name, slots)
         try:
-            end = time.monotonic() + 30
-            while pool.stats()["hosts"] < len(names):
-                assert time.monotonic() < end, [p.poll() for p in hosts.processes]
-                time.sleep(0.01)
+            until(lambda: pool.stats()["hosts"] == len(names), 30)
             yield pool
         finally:
             pool.close()

@@ -23,6 +23,7 @@ sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
 import acting  # noqa: E402
 import acting_hosts  # noqa: E402
 from acting import Async, Counter, Few, Plain, Threaded  # noqa: E402
+from acting_hosts import until  # noqa: E402
 from primus import actors  # noqa: E402
 
 
@@ -43,13 +44,6 @@ def pool(request):
 def here():
     with actors.Pool(slots=4) as pool:
         yield pool
-
-
-def until(true, seconds=10):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def alive(pid):
@@ -460,6 +454,12 @@ def test_zygote_is_killed(here):
     until(lambda: not alive(pid))
     with pytest.raises(actors.PoolClosed):
         Counter()
+
+
+def test_what_is_loaded(here):
+    """What several hosts take is in no process of one: each actor is a copy of what its zygote has."""
+    maps = pathlib.Path(f"/proc/{here._places[0].control.pid}/maps").read_text()
+    assert "libc.so" in maps and "libssl" not in maps and "libcrypto" not in maps
 
 
 PROGRAM = """

@@ -22,9 +22,9 @@ HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
 
 from acting import Counter  # noqa: E402
-from acting_hosts import SECRET, children, several  # noqa: E402
+from acting_hosts import SECRET, children, several, until  # noqa: E402
 from primus import actors  # noqa: E402
-from primus.actors import _door, _hello, _job, _place, _proof, _reach, _tls, _wire, host  # noqa: E402
+from primus.actors import _door, _hello, _job, _proof, _reach, _tls, _wire, host  # noqa: E402
 
 
 @pytest.fixture
@@ -38,13 +38,6 @@ def empty():
     """No host has come yet."""
     with several(()) as pool:
         yield pool
-
-
-def until(true, seconds=10):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 # ---- who is let in
@@ -61,13 +54,13 @@ class Evil:
 
 def dialled(pool):
     """(a Channel, what the pool has said), as anybody can."""
-    return _door.dial(socket.create_connection(("127.0.0.1", pool.port), 5), _tls.client_context())
+    return _reach.dial(socket.create_connection(("127.0.0.1", pool.port), 5), _reach.client_context())
 
 
 def is_ended(channel):
     """The other end has closed it."""
     try:
-        _door.receive(channel, 1)
+        _reach.receive(channel, 1)
     except ConnectionError:
         return True
     return False
@@ -98,7 +91,7 @@ def test_strangers(empty, tmp_path, what):
     evil = pickle.dumps(Evil(str(mark)))
     channel.sendmsg([HELLOS[what](channel, pools)])
     if what == "a right one with more behind it":
-        _door.receive(channel, _proof.SIZE)
+        _reach.receive(channel, _proof.SIZE)
     with contextlib.suppress(OSError):
         channel.sendmsg([*_wire.framed(_wire.DONE, 0, evil), *_wire.framed(_wire.TOLD, 0, evil)])
     assert is_ended(channel) and not mark.exists() and empty.stats()["hosts"] == 0
@@ -111,12 +104,12 @@ def test_no_tls(empty):
             s.sendall(said)
             while s.recv(65536):  # an alert
                 pass
-    old = _tls.client_context()
+    old = _reach.client_context()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         old.minimum_version = old.maximum_version = _tls.ssl.TLSVersion.TLSv1_2
     with pytest.raises(OSError, match="(?i)protocol version"):
-        _door.dial(socket.create_connection(("127.0.0.1", empty.port), 5), old)
+        _reach.dial(socket.create_connection(("127.0.0.1", empty.port), 5), old)
 
 
 def test_silent_strangers(empty):
@@ -141,6 +134,16 @@ def test_a_token_is_known_once(pool):
     assert is_ended(channel) and one.add(1).result() == 2
 
 
+def accepted(server, context):
+    """(its socket, a Channel) of who connects next."""
+    s, _ = server.accept()
+    channel = _tls.Channel(s, context, True)
+    while True:
+        channel.fill(0)
+        if channel.shake():
+            return s, channel
+
+
 def test_in_between(empty, tmp_path):
     """Who has taken the pool's address, and carries on what both say, has another certificate: neither a host nor an actor takes it."""
     pem, fingerprint = _tls.certificate()
@@ -149,46 +152,36 @@ def test_in_between(empty, tmp_path):
         address = server.getsockname()
 
         def carry():
-            s, _ = server.accept()
-            channel = _tls.Channel(s, context, True)
-            while True:
-                channel.fill(0)
-                if channel.shake():
-                    break
+            s, channel = accepted(server, context)
             to, pools = dialled(empty)
             channel.sendmsg([pools])
             with contextlib.suppress(OSError):
-                to.sendmsg([_door.receive(channel, _proof.HELLO)])
-                channel.sendmsg([_door.receive(to, _proof.SIZE)])
+                to.sendmsg([_reach.receive(channel, _proof.HELLO)])
+                channel.sendmsg([_reach.receive(to, _proof.SIZE)])
             s.close()
         carrier = threading.Thread(target=carry)
         carrier.start()
         with pytest.raises(OSError):
-            host.connect([address], SECRET, _tls.client_context())
+            host.connect([address], SECRET, _reach.client_context())
         carrier.join()
     assert empty.stats()["hosts"] == 0
     # One that even answers, without the secret.
     with socket.create_server(("127.0.0.1", 0)) as server:
         def lie():
-            s, _ = server.accept()
-            channel = _tls.Channel(s, context, True)
-            while True:
-                channel.fill(0)
-                if channel.shake():
-                    break
+            s, channel = accepted(server, context)
             channel.sendmsg([bytes(32)])
-            _door.receive(channel, _proof.HELLO)
+            _reach.receive(channel, _proof.HELLO)
             channel.sendmsg([bytes(32)])
             s.close()
         liar = threading.Thread(target=lie)
         liar.start()
         with pytest.raises(PermissionError, match="has not the job's secret"):
-            host.connect([server.getsockname()], SECRET, _tls.client_context())
+            host.connect([server.getsockname()], SECRET, _reach.client_context())
         liar.join()
     child = os.fork()
     if child == 0:
         os.dup2(os.open(tmp_path / "said", os.O_WRONLY | os.O_CREAT), 2)
-        _reach.reach(socket.create_connection(("127.0.0.1", empty.port), 5), _tls.client_context(), fingerprint, bytes(32))
+        _reach.reach(socket.create_connection(("127.0.0.1", empty.port), 5), _reach.client_context(), fingerprint, bytes(32))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == _reach.UNREACHED
 
@@ -197,7 +190,7 @@ def test_in_between(empty, tmp_path):
 
 def joined(pool, **more):
     """Frames to a pool that takes this for a host of its own."""
-    _, _, frames = host.connect([("127.0.0.1", pool.port)], SECRET, _tls.client_context())
+    _, _, frames = host.connect([("127.0.0.1", pool.port)], SECRET, _reach.client_context())
     frames.send(json.dumps({**_hello.hello(2), "host": "liar", **more}).encode(), flags=0)
     return frames
 
@@ -222,7 +215,7 @@ LIES = {
     "of another host's": b'{"died": 0, "status": 9}',
     "no status": b'{"died": 1, "status": {}}',
     "another's id": b'{"started": {}, "pid": 1}',
-    "too much": b'"' + b"x" * _place.PACKET_MAX + b'"',
+    "too much": b'"' + b"x" * _wire.PACKET_MAX + b'"',
     "nothing that is known": b'{"hello": 1}',
 }
 
@@ -251,7 +244,7 @@ def test_a_host_that_lies(empty, what):
 
 @pytest.mark.parametrize("said", [b"[]", b'{"host": "x"}', b'{"host": "x", "slots": "many"}', b'{"died": 1}', b"\xff"])
 def test_a_host_that_cannot_greet(empty, said):
-    _, _, frames = host.connect([("127.0.0.1", empty.port)], SECRET, _tls.client_context())
+    _, _, frames = host.connect([("127.0.0.1", empty.port)], SECRET, _reach.client_context())
     frames.send(said, flags=0)
     with pytest.raises(ConnectionError):
         next_of(frames)
@@ -269,7 +262,7 @@ def actor_of_a_liar(pool):
     channel, _ = dialled(pool)
     channel.sendmsg([_proof.actor_hello(token)])
     calling = one.add(1)
-    _door.receive(channel, 1)
+    _reach.receive(channel, 1)
     return frames, channel, calling
 
 

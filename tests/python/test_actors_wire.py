@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib/primus/python"))
 
-from primus.actors import _place, _wire  # noqa: E402
+from primus.actors import _wire  # noqa: E402
 
 SECONDS = float(os.environ.get("PRIMUS_ACTOR_FUZZ", "2"))
 SIZES = [0, 1, 7, 100, 16384, 65535, 65536, 70000, 300000]
@@ -92,17 +92,17 @@ def test_changed():
     draw, end, n = random.Random(seed), time.monotonic() + SECONDS, 0
     while time.monotonic() < end or n < 50:
         data = changed(sent([some(draw) for _ in range(draw.randrange(1, 4))]), draw)
-        taken(data, draw, draw.choice([_wire.PICKLE_MAX, _place.PACKET_MAX]))
+        taken(data, draw, draw.choice([_wire.PICKLE_MAX, _wire.PACKET_MAX]))
         n += 1
     print(n, "of them")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1 << 20, "KiB"
 
 
 @pytest.mark.parametrize("header", [
-    (0, 0, 1, 0, 0), (0, 0, 0, _wire.BUFFERS_MAX + 1, 0), (_place.PACKET_MAX + 1, 0, 0, 0, 0),
+    (0, 0, 1, 0, 0), (0, 0, 0, _wire.BUFFERS_MAX + 1, 0), (_wire.PACKET_MAX + 1, 0, 0, 0, 0),
 ])
 def test_no_frame(header):
-    found, why = taken(_wire.HEADER.pack(*header), random.Random(0), _place.PACKET_MAX)
+    found, why = taken(_wire.HEADER.pack(*header), random.Random(0), _wire.PACKET_MAX)
     assert not found and isinstance(why, _wire.Malformed)
 
 

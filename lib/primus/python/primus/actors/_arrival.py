@@ -3,8 +3,8 @@
 import json
 import warnings
 
+from ._frames import Frames
 from ._hello import unlike
-from ._place import Frames
 
 SLOTS_MAX = 1 << 16
 NAME_MAX, REASON_MAX = 64, 4096

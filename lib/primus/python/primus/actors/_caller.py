@@ -139,12 +139,13 @@ class _Waiters(list):
 
 
 class Connection:
-    """To one actor, for any number of threads. what: its name for people; watcher: who reads when nobody waits.
+    """To one actor, for any number of threads. id: the pool's for its process; what: its name for people; watcher: who reads when nobody
+    waits.
 
     An actor of another host connects itself, when it has a slot: until then what is said is held back."""
 
-    def __init__(self, what, watcher):
-        self.what, self._watcher = what, watcher
+    def __init__(self, id, what, watcher):
+        self.id, self.what, self._watcher = id, what, watcher
         self.socket = self._reader = None
         self._attached = threading.Event()
         self._held, self._held_size = [], 0  # parts of frames
@@ -355,9 +356,8 @@ class Connection:
     def wait_for(self, future, timeout):
         """Until it is done, or the time is over."""
         end = None if timeout is None else time.monotonic() + timeout
-        if not self._attached.is_set():
-            if not self._wait_attached(future, timeout):
-                return
+        if not self._attached.is_set() and not self._wait_attached(future, end):
+            return
         if self._held:
             self._say_held()
         if self._reading == threading.get_ident():  # in a callback
@@ -368,15 +368,17 @@ class Connection:
             finally:
                 self._stop_reading()
 
-    def _wait_attached(self, future, timeout):
+    def _wait_attached(self, future, end):
         """False: the time is over, or the actor came to nothing."""
+        def known():
+            return self._attached.is_set() or future._state != PENDING
+
         if self._watcher.is_this_thread():  # in a callback: that a slot is free is to be heard meanwhile
-            end = None if timeout is None else time.monotonic() + timeout
-            while not self._attached.is_set() and future._state == PENDING and (end is None or time.monotonic() < end):
+            while not known() and (end is None or time.monotonic() < end):
                 self._watcher.wait_for(self._attached, LOOK_SECONDS)
-            return self._attached.is_set() and future._state == PENDING
-        with self._changed:
-            self._changed.wait_for(lambda: self._attached.is_set() or future._state != PENDING, timeout)
+        else:
+            with self._changed:
+                self._changed.wait_for(known, None if end is None else end - time.monotonic())
         return self._attached.is_set() and future._state == PENDING
 
     def _lead(self, future, end):

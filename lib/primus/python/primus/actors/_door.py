@@ -163,27 +163,3 @@ def _listen(port):
         with contextlib.suppress(OSError):
             return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024)
     return socket.create_server(("", port), backlog=1024)
-
-
-def dial(s, context):
-    """(a Channel to the pool, what it has said first), over a connected socket with a time limit. OSError."""
-    channel = _tls.Channel(s, context, False)
-    while not channel.shake():
-        channel.fill(0)
-    return channel, receive(channel, _proof.SIZE)
-
-
-def receive(channel, size):
-    """So many bytes. OSError."""
-    found = bytearray(size)
-    at = 0
-    while at < size:
-        try:
-            n = channel.recv_into(memoryview(found)[at:], 0, 0)
-        except BlockingIOError:
-            channel.fill(0)
-            continue
-        if not n:
-            raise _wire.Ended("the other end is gone")
-        at += n
-    return bytes(found)

@@ -5,6 +5,7 @@ import socket
 import sys
 
 PROTOCOL = 1
+REFUSED, UNLIKE = 2, 3  # statuses of a host's process: not to be tried again, and not to be tried on that host
 
 
 def hello(slots):

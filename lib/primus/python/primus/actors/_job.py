@@ -7,12 +7,12 @@ import re
 import subprocess
 import sys
 
+from ._hello import REFUSED, UNLIKE
 from .errors import NotStarted
 
 FAILURES_MAX = 1000  # of one executor: a zygote that was killed is made again
 SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 BY_ITSELF_SECONDS, END_SECONDS = 3, 30
-HOST_ENDED, UNLIKE = 2, 3  # statuses of a host's process (host.py)
 
 
 class Job:
@@ -82,7 +82,7 @@ def configuration(hosts, slots, cpus, memory, gpus):
         role["gpuNum"] = slots * gpus
     if memory is not None:
         role["memoryMb"] = max(-(-slots * size(memory) >> 20), 1)
-    return {"name": "actors", "role": [role], "exitCodes": [{"codes": str(HOST_ENDED), "action": "fail"}, {"codes": str(UNLIKE), "action": "blame"}]}
+    return {"name": "actors", "role": [role], "exitCodes": [{"codes": str(REFUSED), "action": "fail"}, {"codes": str(UNLIKE), "action": "blame"}]}
 
 
 def size(text):

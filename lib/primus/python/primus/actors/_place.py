@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where actors run: a zygote on this host, or one behind a host's process on another. Either hears and says the same packets of JSON
-(_zygote.py)."""
+"""Where actors run: a zygote on this host, or one behind a host's process on another (_frames.py). Either hears and says the same packets
+of JSON (_zygote.py)."""
 import array
 import collections
 import contextlib
@@ -11,15 +11,14 @@ import socket
 import subprocess
 import sys
 
-from . import _tls, _wire
-
-PACKET_MAX = 1 << 16
+from . import _wire
+from ._wire import PACKET_MAX
 
 
 class Place:
     """A control, and what is to be said to it; nobody waits for that: it may be waiting for us to hear it.
 
-    control   Packets or Frames, below
+    control   Packets, below, or Frames
     slots     int: so many actors at a time
     want_room called with (control, whether it is to be told when control takes more)"""
 
@@ -57,11 +56,10 @@ class Place:
 class Packets:
     """A zygote's process, which this one has started."""
 
-    def __init__(self, *more):
-        """more: descriptors that it is to have besides."""
+    def __init__(self):
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = _begin(theirs, more)
+            self._process = _begin(theirs)
         self.pid = self._process.pid
 
     def fileno(self):
@@ -110,54 +108,10 @@ class Packets:
         self.socket.close()
 
 
-class Frames:
-    """Another host's process, over TLS."""
-
-    def __init__(self, channel):
-        self.channel = channel
-        self._reader = _tls.Reader(channel, PACKET_MAX)
-        self._rest = []  # of what was said last
-        channel.keep_looking()
-
-    def fileno(self):
-        return self.channel.fileno()
-
-    def send(self, text, given=None, flags=_wire.DONTWAIT):
-        self._rest = self._rest or _wire.framed(_wire.TOLD, 0, text)
-        while self._rest:
-            self._rest = _wire.rest_of(self._rest, self.channel.sendmsg(self._rest, (), flags | _wire.SEND_FLAGS))
-
-    def receive(self, block=False):
-        """What has been said, as dicts. OSError: it is over."""
-        if not self._reader.read(block):
-            return []
-        said = []
-        for kind, _, body, buffers in self._reader.frames():
-            if kind != _wire.TOLD or buffers:
-                raise _wire.Malformed("that is no frame between a pool and a host")
-            try:
-                packet = json.loads(body)
-            except ValueError:
-                packet = None
-            if not isinstance(packet, dict):
-                raise _wire.Malformed("that is no frame between a pool and a host")
-            said.append(packet)
-        return said
-
-    def shut(self):
-        with contextlib.suppress(OSError):
-            self.channel.shutdown(socket.SHUT_RDWR)
-
-    def close(self):
-        self.channel.close()
-
-    forget = close
-
-
-def _begin(control, more):
+def _begin(control):
     """The zygote's process. It finds this very package, and its libraries start no threads of their own."""
     top = str(pathlib.Path(__file__).resolve().parents[2])
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [top, os.environ.get("PYTHONPATH")]))}
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         env.setdefault(name, "1")
-    return subprocess.Popen([sys.executable, "-m", "primus.actors._zygote"], stdin=control, env=env, start_new_session=True, pass_fds=more)
+    return subprocess.Popen([sys.executable, "-m", "primus.actors._zygote"], stdin=control, env=env, start_new_session=True)

@@ -1,17 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an actor's process comes to the pool on another host."""
+"""The end that connects: how a host's process, and an actor's, come to their pool."""
 import contextlib
 import os
 import ssl
 import sys
 
-from . import _door, _proof, _tls
-from ._tls import client_context
+from . import _proof, _tls, _wire
 
 SECONDS = 10
 UNREACHED = 71  # the process's status then
 
-__all__ = ["client_context", "reach", "rehearse"]
+
+def client_context():
+    """Nobody's name is checked: hosts have none that another could know."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def dial(s, context):
+    """(a Channel to the pool, what it has said first), over a connected socket with a time limit. OSError."""
+    channel = _tls.Channel(s, context, False)
+    while not channel.shake():
+        channel.fill(0)
+    return channel, receive(channel, _proof.SIZE)
+
+
+def receive(channel, size):
+    """So many bytes. OSError."""
+    found = bytearray(size)
+    at = 0
+    while at < size:
+        try:
+            n = channel.recv_into(memoryview(found)[at:], 0, 0)
+        except BlockingIOError:
+            channel.fill(0)
+            continue
+        if not n:
+            raise _wire.Ended("the other end is gone")
+        at += n
+    return bytes(found)
 
 
 def rehearse(context):
@@ -26,7 +55,7 @@ def reach(s, context, pin, token):
     being connected."""
     s.settimeout(SECONDS)
     try:
-        channel, _ = _door.dial(s, context)
+        channel, _ = dial(s, context)
         if channel.fingerprint() != pin:
             raise PermissionError("who is there is not the pool")
         channel.sendmsg([_proof.actor_hello(token)])
@@ -34,4 +63,4 @@ def reach(s, context, pin, token):
         print(f"an actor does not reach its pool: {e}", file=sys.stderr, flush=True)
         os._exit(UNREACHED)
     s.settimeout(None)
-    return channel, _tls.Reader(channel)
+    return channel, channel.reader()

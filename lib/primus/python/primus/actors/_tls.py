@@ -48,13 +48,6 @@ def server_context(pem):
     return context
 
 
-def client_context():
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
-
-
 class Channel:
     """A TCP socket's TLS. recv_into() gives what fill() has read; sendmsg() is for one thread at a time."""
 
@@ -121,6 +114,10 @@ class Channel:
             self._unsent = self._unsent[self._s.send(self._unsent, flags):]
         return self._taken
 
+    def reader(self, most=_wire.PICKLE_MAX):
+        """Of its frames; there is one."""
+        return Reader(self, most)
+
     def shutdown(self, how):
         self._s.shutdown(how)
 
@@ -147,7 +144,7 @@ def _beginning(parts):
 class Reader(_wire.Reader):
     """Frames of a Channel. All that has been decrypted is taken out at once, so nothing lies where a poll of the socket does not see it."""
 
-    def __init__(self, channel, most=_wire.PICKLE_MAX):
+    def __init__(self, channel, most):
         super().__init__(channel, most)
         self._ready, self._over = collections.deque(), None
 

@@ -15,6 +15,7 @@ HEADER = struct.Struct("=IBBHQ")
 PICKLE_MAX = (1 << 32) - 1
 MESSAGE_MAX = 1 << 34  # bytes of all buffers of a frame
 BUFFERS_MAX = 1024
+PACKET_MAX = 1 << 16  # bytes of JSON between a pool, a host and a zygote
 ASIDE = 16384  # bytes from which on a buffer lies beside the pickle
 HUGE = 1 << 22  # bytes from which on huge pages pay
 READ = 1 << 16

@@ -2,9 +2,9 @@
 """Makes processes of actors, by fork: what they need is imported once. Started by the pool, with a socket as descriptor 0; it ends, and
 all its actors with it, when the other end of that is gone.
 
-Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket, or {"start": ID, "token": HEX, "env":
-{...}} with one to the pool on another host, where "tls" of the first packet is that one's fingerprint (_proof.py); {"kill": ID}.
-To it: {"ready": true} or {"refused": WHY}; {"started": ID, "pid": PID}; {"died": ID, "status": WAIT STATUS}."""
+Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket, or {"start": ID,
+"token": HEX, "env": {...}} with one to the pool on another host, where "tls" of the first packet is that one's fingerprint (_proof.py);
+{"kill": ID}. To it: {"ready": true} or {"refused": WHY}; {"started": ID, "pid": PID}; {"died": ID, "status": WAIT STATUS}."""
 import contextlib
 import ctypes
 import gc
@@ -17,8 +17,8 @@ import socket
 import sys
 
 from . import _actor, _wire
+from ._wire import PACKET_MAX
 
-PACKET_MAX = 1 << 16
 PR_SET_PDEATHSIG = 1
 
 prctl = ctypes.CDLL(None).prctl

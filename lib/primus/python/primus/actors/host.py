@@ -16,14 +16,15 @@ import socket
 import sys
 import time
 
-from . import _door, _place, _proof, _tls
+from . import _place, _proof, _reach
+from ._frames import Frames
 from ._gpus import Gpus
-from ._hello import hello
+from ._hello import REFUSED, UNLIKE, hello
 from .errors import ActorError
 
 MEET_SECONDS = 60  # until the pool listens
 DIAL_SECONDS = 3
-LOST, REFUSED, UNLIKE = 1, 2, 3  # statuses: this is to be tried again; it is not; and not here
+LOST = 1  # a status: this is to be tried again
 
 
 def addresses(environment):
@@ -55,13 +56,13 @@ def connect(addresses, known, context):
             error = e
             continue
         try:
-            channel, pools = _door.dial(s, context)
+            channel, pools = _reach.dial(s, context)
             ours, fingerprint = secrets.token_bytes(_proof.SIZE), channel.fingerprint()
             channel.sendmsg([_proof.host_hello(known, pools, ours, fingerprint)])
-            if not _proof.is_pool(known, _door.receive(channel, _proof.SIZE), pools, ours, fingerprint):
+            if not _proof.is_pool(known, _reach.receive(channel, _proof.SIZE), pools, ours, fingerprint):
                 raise PermissionError("who is there has not the job's secret")
             s.settimeout(None)
-            return s.getpeername()[:2], fingerprint, _place.Frames(channel)
+            return s.getpeername()[:2], fingerprint, Frames(channel)
         except OSError as e:
             s.close()
             error = e
@@ -167,7 +168,7 @@ class Host:
 def main(arguments):
     slots = int(arguments[0]) if arguments else len(os.sched_getaffinity(0))
     try:
-        address, fingerprint, pool = meet(addresses(os.environ), secret(os.environ), _tls.client_context())
+        address, fingerprint, pool = meet(addresses(os.environ), secret(os.environ), _reach.client_context())
     except ActorError as e:
         sys.exit(f"primus.actors.host: {e}")
     return Host(pool, address, fingerprint).run(slots)

@@ -6,14 +6,12 @@ import contextlib
 import functools
 import os
 import pickle
-import secrets
 import socket
 import sys
 import threading
 import weakref
 
-from . import _ship, _tls, _wire
-from ._arrival import Arrival
+from . import _ship, _wire
 from ._caller import Connection
 from ._life import Life
 from ._place import Packets, Place
@@ -92,7 +90,7 @@ class Pool:
             self._begin_here()
             return
         from . import _door, _job  # ssl and what it needs, which a pool on this host does without
-        door = _door.Door(secrets.token_bytes(SECRET_BYTES), 0, self._host_came)
+        door = _door.Door(os.urandom(SECRET_BYTES), 0, self._host_came)
         try:
             self._job = _job.Job(hosts, self.slots, cpus, memory, gpus, queue, time, address, door)
         except BaseException:
@@ -180,6 +178,7 @@ class Pool:
 
     def _host_came(self, channel):
         """In the door's thread: it has the secret."""
+        from ._arrival import Arrival
         arrival = Arrival(channel, {**self._settings, "seconds": START_SECONDS},
                           lambda frames, *of: self._watcher.later(lambda: self._add(Place(frames, *of, self._watcher.want_room))),
                           lambda why, of: self._end((HostRefused if why.startswith("gpus: ") else PreloadRefused)(f"{of}: {why}")))
@@ -218,8 +217,7 @@ class Pool:
 
     def _connect(self, life):
         """The lock is held. Its next connection: to a process that has no slot yet."""
-        connection = life.connection = Connection(life.what, self._watcher)
-        connection.id = self._next
+        connection = life.connection = Connection(self._next, life.what, self._watcher)
         self._next += 1
         self._connections[connection.id], self._lives[connection.id] = connection, life
         return connection
@@ -254,7 +252,7 @@ class Pool:
                 connection.attach(ours, _wire.Reader(ours))
                 place.say(theirs, start=id)
             else:
-                self._tokens[id] = token = self._door.expect(lambda channel, c=connection: c.attach(channel, _tls.Reader(channel)))
+                self._tokens[id] = token = self._door.expect(lambda channel, c=connection: c.attach(channel, channel.reader()))
                 place.say(start=id, token=token.hex())
 
     def kill(self, handle):
