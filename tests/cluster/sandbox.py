@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of container hosts as tests see it."""
+import atexit
 import contextlib
+import functools
 import itertools
 import json
 import os
-import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -61,6 +64,17 @@ def _end(running):
     running.kill()
 
 
+@functools.cache
+def _entering_program():
+    """Compiled once a run, which takes no longer than ten commands."""
+    directory = tempfile.mkdtemp(prefix="primus-enter.")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    program = os.path.join(directory, "enter")
+    subprocess.run(["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", program,
+                    os.path.join(SOURCE, "tests/cluster/enter.c")], check=True)
+    return program
+
+
 class Cluster:
     """Host names are n1 … nN; masterd runs on n1."""
 
@@ -104,7 +118,15 @@ class Cluster:
         return [SANDBOX, "exec", "--name", self.name, *options, node, "--", *argv]
 
     def _entering(self, node, argv, user="root", cwd=None):
-        return enter.by_nsenter(state.Cluster(self.name).node(node).require_leader(), argv, user, cwd)
+        """As enter.enter(), for the thousands of commands that run to their end: (arguments, environment) of a program without an interpreter's
+        start. It forwards no signal, and who kills it has to kill its child, which its parent outside then reaps."""
+        leader = state.Cluster(self.name).node(node).require_leader()
+        root = f"/proc/{leader['pid']}/root"
+        account = enter.Account(root, user)
+        home = account.home if os.path.isdir(root + account.home) else "/"
+        procs = enter.make_cgroups(leader["payload"])
+        return [_entering_program(), str(leader["pid"]), cwd or home, str(account.uid), ",".join(map(str, account.groups)),
+                str(len(procs)), *procs, *argv], account.environment()
 
     def run(self, node, *argv, user="root", input=None, timeout=60, cwd=None):
         """Runs to the end, whatever the end is."""
@@ -180,8 +202,8 @@ class Cluster:
     def submit(self, config, user="ml", node="n1"):
         """Submits a configuration (a dict, or its text) and returns the job's number."""
         text = config if isinstance(config, str) else json.dumps(config)
-        path = self.exec(node, "sh", "-c", "umask 077; f=$(mktemp /tmp/job.XXXXXX); cat > $f; echo $f", user=user, input=text).strip()
-        return self.primusctl_json("submit", path, user=user, node=node)["job"]
+        submit = "umask 077; f=$(mktemp /tmp/job.XXXXXX); cat > $f; exec primusctl submit --json $f"
+        return json.loads(self.exec(node, "sh", "-c", submit, user=user, input=text))["job"]
 
     def wait_job(self, job, user="ml", timeout=60):
         """`primusctl wait`: 0 succeeded, 1 failed, 3 killed. Asked again where masterd went away in the middle of the question."""
@@ -274,42 +296,20 @@ class Cluster:
     def state_path(self, node, *parts):
         return state.Cluster(self.name).node(node).path(*parts)
 
-    def wait_for(self, predicate, timeout=10, what="the condition"):
-        """Until predicate() is true: asked again after every message that masterd or systemd puts on n1's bus, and
-        four times a second for what makes no message. Returns what it returned. A Failed inside counts as not yet."""
-        with contextlib.suppress(Failed):
-            if value := predicate():
-                return value
-        end = time.monotonic() + timeout
-        with self._bus_messages() as stream:
-            while True:
-                try:
-                    value, why = predicate(), None
-                except Failed as e:
-                    value, why = None, e
-                if value:
-                    return value
-                left = end - time.monotonic()
-                if left <= 0:
-                    raise Failed(f"{what} did not come true within {timeout} s") from why
-                self._drain(stream, min(0.25, left))
-
-    @contextlib.contextmanager
-    def _bus_messages(self):
-        try:
-            argv, environment = self._entering("n1", ("busctl", "monitor", "--json=short", "org.primus.Master1", "org.freedesktop.systemd1"))
-        except (state.SandboxError, OSError):
-            yield None
-            return
-        with subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
-            try:
-                yield running.stdout.fileno()
-            finally:
-                _end(running)
-
     @staticmethod
-    def _drain(stream, timeout):
-        if stream is None:
-            time.sleep(timeout)
-        elif select.select([stream], [], [], timeout)[0] and not os.read(stream, 1 << 16):
-            time.sleep(timeout)  # the bus went away with its host: only the clock is left
+    def wait_for(predicate, timeout=10, what="the condition"):
+        """Until predicate() is true; returns what it returned. A Failed inside counts as not yet. It is asked at once, then ever less often,
+        and never for more than half of the time: who asks takes the processors from those it waits for."""
+        begin = time.monotonic()
+        while True:
+            asked = time.monotonic()
+            try:
+                value, why = predicate(), None
+            except Failed as e:
+                value, why = None, e
+            if value:
+                return value
+            now = time.monotonic()
+            if now - begin >= timeout:
+                raise Failed(f"{what} did not come true within {timeout} s") from why
+            time.sleep(max(0.02, now - asked, min((now - begin) / 8, 0.25)))

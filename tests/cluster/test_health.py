@@ -12,7 +12,8 @@ LENT = "/mnt/usr"
 LIBRARIES = ":".join(f"{LENT}/lib{folder}" for folder in ("/x86_64-linux-gnu", "/x86_64-linux-gnu/blas", "/x86_64-linux-gnu/lapack", ""))
 WITH_TORCH = {"PYTHONPATH": f"{LENT}/lib/python3/dist-packages", "LD_LIBRARY_PATH": LIBRARIES}
 
-# Ranks that compute and average, as a synchronous trainer does. What a rank finds in its file it does instead.
+# Ranks that compute and average, as a synchronous trainer does, about eight steps a second, so that three of them leave room to the tests
+# that run beside them. What a rank finds in its file it does instead.
 TRAINER = r"""
 import mmap, os, random, sys, threading, time
 import torch, torch.distributed as dist
@@ -27,7 +28,10 @@ def compute(seconds):
 step, pipe, page = 0, None, mmap.mmap(-1, 1 << 25)
 storage = os.open(f"{control}/blocks", os.O_RDONLY | os.O_DIRECT) if os.path.exists(f"{control}/blocks") else -1
 print("rank", rank, "begins", flush=True)
+begun = time.monotonic()
 while True:
+    time.sleep(max(0, begun + 0.12 - time.monotonic()))
+    begun = time.monotonic()
     try:
         word = open(f"{control}/{rank}").read().strip()
     except FileNotFoundError:
@@ -72,7 +76,7 @@ def job_of(name, health, command, num=1, **more):
     return {"name": name, "health": health, "backoff": {"initial": 0}, "role": [role], **more}
 
 
-def gang(sick, name, health, num=3, blocks=False, computes=0.05, **more):
+def gang(sick, name, health, num=3, blocks=False, computes=0.02, **more):
     if subprocess.run(["/usr/bin/python3", "-c", "import torch"], check=False, capture_output=True).returncode != 0:
         pytest.skip("this machine has no python3-torch")
     control = sick.shared / name

@@ -79,8 +79,10 @@ def test_gang_starts_together_after_room_was_made(quick, ledger, cpus):
 
 @pytest.mark.parametrize("policy, status, job_attempts", [("FAIL_APP", 1, 1), ("FAIL_ATTEMPT", 1, 2), ("NONE", 1, 2)])
 def test_failures_are_counted(quick, ledger, policy, status, job_attempts):
-    """maxFailureTimes failures of one executor, then the policy; the neighbour tells how the job took it."""
-    command = "[ $PRIMUS_INDEX = 1 ] || { trap 'say stopped; exit 1' TERM; sleep 1 & wait; say end; exit 0; }; say fails; exit 3"
+    """maxFailureTimes failures of one executor, then the policy; the neighbour tells how the job took it. It is there before the
+    first failure, and has time until it is told to stop."""
+    command = ("[ $PRIMUS_INDEX = 1 ] || { trap 'say stopped; exit 1' TERM; say ready; sleep %d & wait; say end; exit 0; }; "
+               "until (( $(grep -c ^ready $LEDGER) * 3 > $(grep -c ^fails $LEDGER) )); do sleep 0.05; done; say fails; exit 3" % (1 if policy == "NONE" else 60))
     job = quick.submit(ledger.config(command, num=2, failover=failover(3, policy), job={
         "maxAppAttempts": 2, "backoff": {"initial": "0.01s"}}))
     assert quick.wait_job(job) == status

@@ -41,8 +41,8 @@ class Account:
         else:
             raise SandboxError(f"no user '{user}' in the host's /etc/passwd")
         self.name, self.uid, self.gid, self.home, self.shell = name, int(uid), int(gid), home, shell
-        self.groups = [int(g) for _, _, g, members in self._lines(f"{root}/etc/group", 4)
-                       if name in members.split(",")]
+        others = {int(g) for _, _, g, members in self._lines(f"{root}/etc/group", 4) if name in members.split(",")}
+        self.groups = [self.gid, *sorted(others - {self.gid})]  # its own first
 
     @staticmethod
     def _lines(path, fields):
@@ -61,25 +61,24 @@ class Account:
         return env
 
     def become(self):
-        os.setgroups(sorted({self.gid, *self.groups}))
+        os.setgroups(self.groups)
         os.setresgid(self.gid, self.gid, self.gid)
         os.setresuid(self.uid, self.uid, self.uid)
 
 
 def make_cgroups(payload):
-    """For commands, beside those of the host's own processes."""
+    """For commands, beside those of the host's own processes; returns the files by which a process joins them."""
     for parent in payload:
         try:
             os.makedirs(f"{parent}/{CGROUP}", exist_ok=True)
         except OSError as e:
             raise SandboxError(f"{parent}/{CGROUP}: {e.strerror}") from e
+    return [f"{parent}/{CGROUP}/cgroup.procs" for parent in payload]
 
 
 def _join_cgroups(payload):
     """Puts this process into a cgroup where it counts, and dies, with the host."""
-    make_cgroups(payload)
-    for parent in payload:
-        path = f"{parent}/{CGROUP}/cgroup.procs"
+    for path in make_cgroups(payload):
         try:
             with open(path, "w") as f:
                 f.write("0")
@@ -135,20 +134,3 @@ def enter(leader, argv, user="root", cwd=None):
         _child(account, argv, cwd)
     status = _wait(pid)
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-
-
-def by_nsenter(leader, argv, user="root", cwd=None):
-    """What enter() does, as (arguments, environment) of a program without an interpreter's start: for the thousands of commands of tests
-    that run to their end. It forwards no signal, and who kills it has to kill its child, which its parent outside then reaps."""
-    root = f"/proc/{leader['pid']}/root"
-    account = Account(root, user)
-    home = account.home if os.path.isdir(root + account.home) else "/"
-    make_cgroups(leader["payload"])
-    where = [f"{path}/{CGROUP}/cgroup.procs" for path in leader["payload"]]
-    join = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; n=$((n - 1)); done; exec "$@"'
-    groups = ",".join(map(str, sorted({account.gid, *account.groups})))
-    return ["/bin/sh", "-c", join, "sh", str(len(where)), *where,
-            "/usr/bin/nsenter", f"--target={leader['pid']}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup",
-            f"--wdns={cwd or home}", "--",
-            "/usr/bin/setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", f"--groups={groups}", "--pdeathsig=KILL",
-            *argv], account.environment()
