@@ -323,22 +323,6 @@ def test_a_library_that_hung_before(host):
     host.wait_nodes()
 
 
-def test_xid_drains(host):
-    """Last: it holds until the host restarts."""
-    job = start(host, role(command="sleep 600"))
-    number = next(n for n in range(4) if uuid(n) in host.exec(HOST, "systemctl", "show", host.executor(job)["unit"], "-pEnvironment"))
-    show(host, *TWO_PAIRS, f"xid {number} 79")
-    host.wait_for(lambda: any("Xid 79" in c["text"] and c["severity"] == "drain" for c in conditions(host)), 20, "the condition")
-    assert host.node_states()[HOST] != "READY"
-    assert "GPU has fallen off the bus: restart the host" in host.primusctl("node", "show", HOST, user="root")
-    host.exec(HOST, "systemctl", "kill", "--signal=ABRT", host.executor(job)["unit"])
-    assert host.wait_job(job) == 1
-    assert "Xid 79" in json.dumps(host.events(job)) + json.dumps(host.status(job)), host.events(job)
-    # A restart of the agent does not make the GPU better.
-    host.exec(HOST, "systemctl", "restart", AGENTD)
-    host.wait_for(lambda: any("Xid 79" in c["text"] for c in conditions(host)), 20, "the condition again")
-
-
 ACTORS = """
 import os
 from primus import actors
@@ -358,3 +342,20 @@ def test_actors(host):
     host.exec(HOST, "tee", "/tmp/seen.py", input=ACTORS)
     pairs = [line.split(",") for line in host.exec(HOST, "python3", "/tmp/seen.py", user="ml").split()]
     assert [len(pair) for pair in pairs] == [2, 2] and {gpu for pair in pairs for gpu in pair} == {uuid(n) for n in range(4)}
+
+
+def test_xid_drains(host):
+    """Last: it holds until the host restarts."""
+    job = start(host, role(command="sleep 600"))
+    number = next(n for n in range(4) if uuid(n) in host.exec(HOST, "systemctl", "show", host.executor(job)["unit"], "-pEnvironment"))
+    show(host, *TWO_PAIRS, f"xid {number} 79")
+    host.wait_for(lambda: any("Xid 79" in c["text"] and c["severity"] == "drain" for c in conditions(host)), 20, "the condition")
+    assert host.node_states()[HOST] != "READY"
+    assert "GPU has fallen off the bus: restart the host" in host.primusctl("node", "show", HOST, user="root")
+    host.exec(HOST, "systemctl", "kill", "--signal=ABRT", host.executor(job)["unit"])
+    assert host.wait_job(job) == 1
+    assert "Xid 79" in json.dumps(host.events(job)) + json.dumps(host.status(job)), host.events(job)
+    # A restart of the agent does not make the GPU better.
+    host.exec(HOST, "systemctl", "restart", AGENTD)
+    host.wait_for(lambda: connected(host), 20, "the host back")
+    host.wait_for(lambda: any("Xid 79" in c["text"] for c in conditions(host)), 20, "the condition again")
