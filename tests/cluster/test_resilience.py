@@ -52,7 +52,8 @@ KINDS = {
     "succeeds": ("sleep $(echo 0.3 0.5 0.8 1.2 | cut -d' ' -f$((PRIMUS_INDEX + 1))); say end", 0, {0: 1, 1: 1, 2: 1, 3: 1}),
     "one fails once": ("sleep 0.$((3 + PRIMUS_INDEX)); say end; [ $PRIMUS_INDEX != 2 ] || [ $PRIMUS_ATTEMPT -ge 2 ]", 0,
                        {0: 1, 1: 1, 2: 2, 3: 1}),
-    "fails": ("[ $PRIMUS_INDEX = 1 ] || { trap 'say end; exit 1' TERM; sleep 60 & wait; }; sleep 0.3; say end; exit 7", 1,
+    "fails": ("[ $PRIMUS_INDEX = 1 ] || { trap 'say end; exit 1' TERM; say ready; sleep 60 & wait; }; "
+              "until [ $(grep -c ^ready $LEDGER) = 3 ]; do sleep 0.05; done; sleep 0.3; say end; exit 7", 1,
               {0: 1, 1: 2, 2: 1, 3: 1}),
 }
 

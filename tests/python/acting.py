@@ -131,6 +131,40 @@ class Threaded:
         sys.exit(4)
 
 
+@actors.remote(restarts=3)
+class Mindful:
+    """Writes down what it is asked, in a file that outlives it."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def _note(self, word):
+        with open(self.path, "a", encoding="utf-8") as f:
+            f.write(f"{word}\n")
+
+    @actors.idempotent
+    def again(self, word, deaths=0, array=None):
+        """Its process is killed the first times that it is asked that."""
+        self._note(word)
+        with open(self.path, encoding="utf-8") as f:
+            if f.read().splitlines().count(str(word)) <= deaths:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return word, os.getpid(), None if array is None else float(array.sum())
+
+    def once(self, word):
+        self._note(word)
+        time.sleep(60)
+
+    @actors.idempotent
+    def asleep(self):
+        time.sleep(60)
+
+    @actors.idempotent
+    def forever(self):
+        while True:
+            yield 1
+
+
 @actors.remote
 class Async:
     def __init__(self):

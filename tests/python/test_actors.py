@@ -22,7 +22,7 @@ sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
 
 import acting  # noqa: E402
 import acting_hosts  # noqa: E402
-from acting import Async, Counter, Few, Plain, Threaded  # noqa: E402
+from acting import Async, Counter, Few, Mindful, Plain, Threaded  # noqa: E402
 from acting_hosts import until  # noqa: E402
 from primus import actors  # noqa: E402
 
@@ -310,6 +310,55 @@ def test_how_it_dies(pool):
     until(lambda: pool.stats()["running"] == pool.stats()["waiting"] == 0)
 
 
+@pytest.fixture
+def at_once(monkeypatch):
+    """Who has died soon after it was made is made again as soon as others."""
+    monkeypatch.setattr("primus.actors._life.SOON_SECONDS", 0)
+
+
+def test_asked_again(pool, at_once, tmp_path):
+    """What was under way at a death and is idempotent, and that alone, in its order; by whoever waits: one thread, several, nobody."""
+    path = tmp_path / "asked"
+    one, array, told = Mindful(str(path)), np.ones(1 << 18), []
+    first = one.again("a", 1, array)
+    array[:] = 7  # behind the call
+    behind = [one.again(n) for n in range(50)]
+    behind[7].add_done_callback(told.append)
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(lambda f: f.result(20)[0], behind)) == list(range(50))
+    word, pid, total = first.result(0)
+    assert (word, total) == ("a", 1 << 18) and {f.result()[1] for f in behind} == {pid} and told == [behind[7]]
+    assert path.read_text().split() == ["a", "a", *map(str, range(50))]
+
+    async def ask():
+        return await one.again("awaited", 1)
+    assert asyncio.run(ask())[0] == "awaited" and path.read_text().split().count("awaited") == 2
+    once = one.once("o")
+    until(lambda: "o" in path.read_text())
+    asleep, cancelled = one.asleep(), one.asleep()
+    os.kill(pool.pid(one), signal.SIGKILL)
+    assert isinstance(once.exception(10), actors.ActorDied) and path.read_text().split().count("o") == 1
+    with pytest.raises(TimeoutError):
+        asleep.result(0.3)
+    assert cancelled.cancel()
+    actors.kill(one)
+    assert isinstance(asleep.exception(10), actors.ActorDied), "killed for good"
+
+
+def test_asked_in_vain(pool, at_once, tmp_path):
+    """As often as it is made again, and no more; a generator that has begun is not begun again; without restarts= nobody would be asked."""
+    one = Mindful(str(tmp_path / "asked"))
+    assert isinstance(one.again("a", 9).exception(20), actors.ActorDied) and (tmp_path / "asked").read_text().split() == ["a"] * 4
+    other = Mindful(str(tmp_path / "other"))
+    stream = other.forever().result()
+    assert next(stream) == 1
+    os.kill(pool.pid(other), signal.SIGKILL)
+    with pytest.raises(actors.ActorDied):
+        collections.deque(stream, 0)
+    with pytest.raises(ValueError, match="Mindful.again is idempotent, and nobody would call it again"):
+        actors.remote(Mindful.local)
+
+
 def test_told_without_waiting(pool):
     """Who waits for nothing is told as well."""
     one, told = Counter(), []
@@ -392,10 +441,51 @@ SEEDS = int(os.environ.get("PRIMUS_ACTOR_SEEDS", "2"))
 CALLS = int(os.environ.get("PRIMUS_ACTOR_CALLS", "2000"))
 
 
+@contextlib.contextmanager
+def killing(pool, draw, ended):
+    """Processes of actors, warm ones as well, and of hosts; others come for those. Not before some calls have ended since, on a machine that
+    makes processes no faster: ended is the list of them."""
+    over, hosts = threading.Event(), getattr(pool, "hosts_of_test", None)
+
+    def killer():
+        while not over.wait(draw.uniform(0.002, 0.05)):
+            before, until_then = len(ended), time.monotonic() + 1
+            while len(ended) < before + 10 and time.monotonic() < until_then and not over.wait(0.002):
+                pass
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                pids = [pid for zygote in pool.zygotes() for pid in acting_hosts.children(zygote)]  # warm ones as well
+                if pids:
+                    os.kill(draw.choice(pids), draw.choice([signal.SIGKILL, signal.SIGSEGV]))
+                if hosts and draw.random() < 0.05:
+                    os.kill(draw.choice([hosts.processes[-1].pid, *acting_hosts.children(hosts.processes[-1].pid)]), signal.SIGKILL)
+                if hosts and hosts.processes[-1].poll() is not None:
+                    hosts.start(f"n{len(hosts.processes) + 1}")
+
+    killer = threading.Thread(target=killer)
+    killer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        killer.join()
+        if hosts:  # one that has just come does not find the pool gone, which it would look for for a minute
+            until(lambda: pool.stats()["hosts"] >= sum(process.poll() is None for process in hosts.processes), 30)
+
+
+def in_threads(caller):
+    """caller(0) … caller(3), none of which hangs."""
+    threads = [threading.Thread(target=caller, args=(i,), daemon=True) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(120)
+        assert not t.is_alive()
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_killed_at_random(pool, tmp_path, seed):
     """Each call is answered once, or fails with why; none is done twice; nobody waits for ever."""
-    draw, marks, answered, failed, over = random.Random(seed), tmp_path / "marks", [], [], threading.Event()
+    marks, answered, failed = tmp_path / "marks", [], []
     made, until_then, hosts = [], time.monotonic() + 30, getattr(pool, "hosts_of_test", None)
 
     def caller(me):
@@ -416,31 +506,27 @@ def test_killed_at_random(pool, tmp_path, seed):
                     if one.add(0).exception(20) is not None:
                         one = Counter()
 
-    def killer():
-        while not over.wait(draw.uniform(0.002, 0.05)):
-            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-                pids = [pid for zygote in pool.zygotes() for pid in acting_hosts.children(zygote)]  # warm ones as well
-                if pids:
-                    os.kill(draw.choice(pids), draw.choice([signal.SIGKILL, signal.SIGSEGV]))
-                if hosts and draw.random() < 0.05:
-                    os.kill(draw.choice([hosts.processes[-1].pid, *acting_hosts.children(hosts.processes[-1].pid)]), signal.SIGKILL)
-                if hosts and hosts.processes[-1].poll() is not None:
-                    hosts.start(f"n{len(hosts.processes) + 1}")
-
-    threads = [threading.Thread(target=caller, args=(i,)) for i in range(4)]
-    killing = threading.Thread(target=killer)
-    for t in [*threads, killing]:
-        t.start()
-    for t in threads:
-        t.join(120)
-        assert not t.is_alive()
-    over.set()
-    killing.join()
+    with killing(pool, random.Random(seed), answered):
+        in_threads(caller)
     done = marks.read_text().split()
     assert sorted([w for w, _ in answered] + [w for w, _ in failed]) == sorted(made) and all(word == said for word, said in answered)
     assert len(done) == len(set(done)) and {word for word, _ in answered} <= set(done)
     # An actor may also be on its way to its pool when its host's process is killed.
     assert failed and all("was ended by SIG" in why or hosts and ("which is gone" in why or "status 71" in why) for _, why in failed)
+
+
+def test_killed_at_random_and_asked_again(pool, at_once, tmp_path):
+    """Of actors that are made again as often as it takes, and idempotent calls: all are answered, each by what it asked for."""
+    path, answered = tmp_path / "asked", []
+    words = [[f"{me}-{k}" for k in range(CALLS // 10)] for me in range(4)]
+
+    def caller(me):
+        one = actors.remote(restarts=float("inf"))(Mindful.local).on(pool)(str(path))
+        for future in [one.again(word) for word in words[me]]:
+            answered.append(future.result(60)[0])
+    with killing(pool, random.Random(4), answered):
+        in_threads(caller)
+    assert sorted(answered) == sorted(sum(words, [])) and set(path.read_text().split()) == set(answered)
 
 
 def test_zygote_is_killed(here):

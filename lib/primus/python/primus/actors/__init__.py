@@ -31,7 +31,7 @@ from .executor import ActorPool, Executor, as_completed, wait
 from .pool import Handle, Pool, current
 
 __all__ = ["ActorDied", "ActorError", "ActorPool", "Executor", "Future", "Handle", "HostLost", "HostRefused", "NotConstructed", "NotSent", "NotStarted", "Pool", "PoolClosed", "PreloadRefused",
-           "RemoteTraceback", "Stream", "as_completed", "current", "errors", "kill", "remote", "wait"]
+           "RemoteTraceback", "Stream", "as_completed", "current", "errors", "idempotent", "kill", "remote", "wait"]
 
 
 class RemoteClass:
@@ -47,6 +47,9 @@ class RemoteClass:
         if restarts < 0:
             raise ValueError("restarts is not below 0")
         self._primus_class, self.concurrency, self.restarts = made, concurrency, restarts
+        self.idempotent = frozenset(name for name in dir(made) if getattr(getattr(made, name, None), "_primus_idempotent", False))
+        if self.idempotent and not restarts:
+            raise ValueError(f"{made.__qualname__}.{min(self.idempotent)} is idempotent, and nobody would call it again: @remote(restarts=N)")
         self.__name__, self.__qualname__, self.__module__, self.__doc__ = made.__name__, made.__qualname__, made.__module__, made.__doc__
 
     @property
@@ -65,11 +68,18 @@ def remote(made=None, *, concurrency=None, restarts=0):
 
     concurrency=N   up to so many calls at a time, in threads, or of async methods as tasks (1000)
     restarts=N      so often it is made again when it dies, or its host does, by its constructor; float("inf"): always. Calls that were
-                    under way raise ActorDied and are not done again, those behind that wait for it. One that died within five seconds is
-                    made again five seconds later. Not behind kill() and exit status 0."""
+                    under way raise ActorDied and are not done again (but see idempotent), those behind that wait for it. One that died
+                    within five seconds is made again five seconds later. Not behind kill() and exit status 0."""
     if made is None:
         return lambda one: RemoteClass(one, concurrency, restarts)
     return RemoteClass(made, concurrency, restarts)
+
+
+def idempotent(method):
+    """@idempotent, of a method of a class with restarts=N: a call that was under way when the actor died is done again by the one that is
+    made next, in the order of such calls; so it may have been done twice, or in part. A generator that has begun is not begun again."""
+    method._primus_idempotent = True
+    return method
 
 
 def kill(handle):

@@ -40,16 +40,33 @@ class Future(concurrent.futures.Future):
         super().__init__()
         self._connection, self.id = connection, None
         self._waiters = _Waiters(connection)
+        self.repeat = None  # of an idempotent method: (its actor's Life, the frame's body, its buffers)
 
     def result(self, timeout=None):
         if self._state == PENDING:
-            self._connection.wait_for(self, timeout)
+            self._wait(timeout)
         return super().result(0 if timeout is not None else None)
 
     def exception(self, timeout=None):
         if self._state == PENDING:
-            self._connection.wait_for(self, timeout)
+            self._wait(timeout)
         return super().exception(0 if timeout is not None else None)
+
+    def _wait(self, timeout):
+        end = None if timeout is None else time.monotonic() + timeout
+        while self._state == PENDING:
+            connection = self._connection
+            connection.wait_for(self, None if end is None else max(end - time.monotonic(), 0))
+            if self.is_of(connection):
+                return
+
+    def is_of(self, connection):
+        """Whether the answer comes from there; not so when that is over, and another one is asked again."""
+        return self._connection is connection
+
+    def goes_to(self, connection, id):
+        self.id = id  # first: who cancels looks for it there
+        self._connection = connection
 
     def done(self):
         if self._state == PENDING:
@@ -235,8 +252,9 @@ class Connection:
 
     # ---- calling
 
-    def call(self, name, args, kwargs):
-        """A Future. What cannot be pickled is its exception, NotSent."""
+    def call(self, name, args, kwargs, repeats=None):
+        """A Future. What cannot be pickled is its exception, NotSent. repeats: the actor's Life, when whoever comes after this one is to be
+        asked again."""
         if self._pid != os.getpid():
             raise ActorError(f"{self.what} was made by another process, which this one was forked from")
         future = Future(self)
@@ -245,6 +263,9 @@ class Connection:
         except Exception as e:
             self._fail(future, NotSent(f"{self.what}: cannot be sent: {e}"), e)
             return future
+        if repeats is not None:
+            buffers = [memoryview(bytes(b)) for b in buffers]  # which the caller may write to behind the call
+            future.repeat = repeats, body, buffers
         return self._start(future, _wire.CALL, body, buffers)
 
     def construct(self, body, buffers):
@@ -259,8 +280,25 @@ class Connection:
             outcome = self._send(_wire.framed(kind, id, body, buffers)) if self.over is None else SENT
         self._after_sending(outcome)
         if self.over is not None and self._pending.pop(id, None) is not None:
-            future.set_exception(self.over)
+            self._give_up([future])
         return future
+
+    def repeat(self, futures):
+        """Calls that another process has not answered, in their order. Waits for nobody."""
+        with self._sending:
+            for future in futures:
+                self._next += 1
+                self._pending[self._next - 1] = future
+                future.goes_to(self, self._next - 1)
+                self._held.extend(_wire.framed(_wire.CALL, future.id, *future.repeat[1:]))
+        self.watch()
+        if self._attached.is_set():
+            self._watcher.later(self.go_on)
+        for future in futures:
+            if future.cancelled():
+                self.cancel(future)
+        if self.over is not None:
+            self._give_up([f for f in futures if self._pending.pop(f.id, None) is not None])
 
     @staticmethod
     def _fail(future, error, cause):
@@ -371,7 +409,7 @@ class Connection:
     def _wait_attached(self, future, end):
         """False: the time is over, or the actor came to nothing."""
         def known():
-            return self._attached.is_set() or future._state != PENDING
+            return self._attached.is_set() or not self._owes(future)
 
         if self._watcher.is_this_thread():  # in a callback: that a slot is free is to be heard meanwhile
             while not known() and (end is None or time.monotonic() < end):
@@ -379,10 +417,13 @@ class Connection:
         else:
             with self._changed:
                 self._changed.wait_for(known, None if end is None else end - time.monotonic())
-        return self._attached.is_set() and future._state == PENDING
+        return self._attached.is_set() and self._owes(future)
+
+    def _owes(self, future):
+        return future._state == PENDING and future.is_of(self)
 
     def _lead(self, future, end):
-        while future._state == PENDING:
+        while self._owes(future):
             if self._heard:
                 self._hear(*self._heard.popleft())
             elif end is None or self._readable(end - time.monotonic()):
@@ -396,7 +437,7 @@ class Connection:
             self._followers += 1
             try:
                 while self._reading is not None:
-                    if future._state != PENDING or not self._changed.wait(None if end is None else max(end - time.monotonic(), 0)):
+                    if not self._owes(future) or not self._changed.wait(None if end is None else max(end - time.monotonic(), 0)):
                         return False
             finally:
                 self._followers -= 1
@@ -493,6 +534,17 @@ class Connection:
         except concurrent.futures.InvalidStateError:  # it has just been cancelled
             called.set_running_or_notify_cancel()
 
+    def _give_up(self, futures):
+        """This one is over, and has not answered them."""
+        repeated = []
+        for future in futures:
+            if future.repeat is not None and future.repeat[0].connection is not self:
+                repeated.append(future)
+            elif future.set_running_or_notify_cancel():
+                future.set_exception(self.over)
+        if repeated:
+            repeated[0].repeat[0].connection.repeat(repeated)
+
     def watch(self):
         """From now on somebody reads, also when nobody waits."""
         if self.over is None:
@@ -521,14 +573,14 @@ class Connection:
         self.end(self._why or ActorDied(f"{self.what} has ended, and nobody says why"))
 
     def end(self, error):
-        """Every call gets that."""
+        """Every call gets that, but those that the actor's next process is asked again."""
         self.over = self.over or error
         self._watched = False
+        unanswered = []
         while self._pending:  # who adds one meanwhile takes it away again
             with contextlib.suppress(KeyError):
-                _, future = self._pending.popitem()
-                if future.set_running_or_notify_cancel():
-                    future.set_exception(self.over)
+                unanswered.append(self._pending.popitem()[1])
+        self._give_up(sorted(unanswered, key=lambda future: future.id))
         while self._streams:
             with contextlib.suppress(KeyError, concurrent.futures.InvalidStateError):
                 _, futures = self._streams.popitem()

@@ -8,9 +8,11 @@ SOON_SECONDS = 5  # who has lived no longer is made again a while later, and not
 class Life:
     """what       its name for people
     restarts   int or float("inf"): so often it is made again when it dies, by the same constructor with the same arguments
-    body, buffers   the frame that makes it"""
+    body, buffers   the frame that makes it
+    idempotent   names of methods that are called again when it dies and is made again"""
 
-    def __init__(self, what, restarts, body, buffers):
+    def __init__(self, what, restarts, body, buffers, idempotent=frozenset()):
+        self.idempotent = idempotent if restarts else frozenset()
         self.what, self.connection, self.released = what, None, False
         self._left, self._began = restarts, time.monotonic()
         self.body = body

@@ -58,7 +58,8 @@ class Handle:
         return functools.partial(self._call, name)
 
     def _call(self, name, /, *args, **kwargs):
-        return self._life.connection.call(name, args, kwargs)
+        life = self._life
+        return life.connection.call(name, args, kwargs, life if name in life.idempotent else None)
 
     def __repr__(self):
         return f"<{self._life.what}>"
@@ -202,12 +203,13 @@ class Pool:
         """A Handle at once. made: a class, or what @remote made of one. What its constructor raises is the cause of NotConstructed,
         which every call raises then."""
         concurrency, restarts = getattr(made, "concurrency", None), getattr(made, "restarts", 0)
+        idempotent = getattr(made, "idempotent", frozenset())
         made = getattr(made, "_primus_class", made)
         body, buffers = _constructor(made, concurrency, args, kwargs)
         with self._lock:
             if self._over is not None:
                 raise self._over
-            life = Life(f"{made.__qualname__} {self._next}", restarts, body, buffers)
+            life = Life(f"{made.__qualname__} {self._next}", restarts, body, buffers, idempotent)
             connection = self._connect(life)
             self._wait_for_slot(connection.id)
         connection.construct(body, buffers)
