@@ -20,7 +20,8 @@ class Odd(Exception):
 
 
 class Plain:
-    """Not decorated."""
+    """Not decorated; and what has the decorator's names is its own."""
+    concurrency, restarts, idempotent = "many", "some", None
 
     def __init__(self, n=0, fail=False):
         if fail:

@@ -514,6 +514,7 @@ class Connection:
         if kind == _wire.BROKEN:
             cause, value = value, NotConstructed(f"{self.what} could not be constructed: {value!r}")
             value.__cause__ = cause
+        future.repeat = None  # arguments may be large
         try:
             if kind in (_wire.DONE, _wire.ITEM):
                 future.set_result(value)

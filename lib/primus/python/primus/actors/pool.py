@@ -202,9 +202,9 @@ class Pool:
     def create(self, made, /, *args, **kwargs):
         """A Handle at once. made: a class, or what @remote made of one. What its constructor raises is the cause of NotConstructed,
         which every call raises then."""
-        concurrency, restarts = getattr(made, "concurrency", None), getattr(made, "restarts", 0)
-        idempotent = getattr(made, "idempotent", frozenset())
-        made = getattr(made, "_primus_class", made)
+        concurrency, restarts, idempotent = None, 0, frozenset()
+        if hasattr(made, "_primus_class"):  # what a class has by these names itself is its own
+            concurrency, restarts, idempotent, made = made.concurrency, made.restarts, made.idempotent, made._primus_class
         body, buffers = _constructor(made, concurrency, args, kwargs)
         with self._lock:
             if self._over is not None:
