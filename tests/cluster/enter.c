@@ -71,8 +71,9 @@ int main(int argc, char **argv) {
                 if (chdir(argv[2]) < 0)
                         fail(argv[2]);
                 execvp(program[0], program);
-                fprintf(stderr, "enter: %s: %s\n", program[0], strerror(errno));
-                _exit(errno == ENOENT ? 127 : 126);
+                int error = errno;
+                fprintf(stderr, "enter: %s: %s\n", program[0], strerror(error));
+                _exit(error == ENOENT ? 127 : 126);
         }
         int status;
         while (waitpid(child, &status, 0) < 0)

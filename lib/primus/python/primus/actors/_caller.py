@@ -287,9 +287,9 @@ class Connection:
         """Calls that another process has not answered, in their order. Waits for nobody."""
         with self._sending:
             for future in futures:
+                future.goes_to(self, self._next)
+                self._pending[future.id] = future
                 self._next += 1
-                self._pending[self._next - 1] = future
-                future.goes_to(self, self._next - 1)
                 self._held.extend(_wire.framed(_wire.CALL, future.id, *future.repeat[1:]))
         self.watch()
         if self._attached.is_set():

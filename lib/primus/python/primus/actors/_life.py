@@ -11,8 +11,8 @@ class Life:
     body, buffers   the frame that makes it
     idempotent   names of methods that are called again when it dies and is made again"""
 
-    def __init__(self, what, restarts, body, buffers, idempotent=frozenset()):
-        self.idempotent = idempotent if restarts else frozenset()
+    def __init__(self, what, restarts, body, buffers, idempotent):
+        self.idempotent = idempotent
         self.what, self.connection, self.released = what, None, False
         self._left, self._began = restarts, time.monotonic()
         self.body = body
