@@ -109,7 +109,10 @@ def test_daemons_are_killed(cluster, shared_dir):
         cluster.wait_nodes()
         assert call() == "5 5"
         cluster.primusctl("kill", first[2], "--reason=enough")
-        assert re.fullmatch("HostLost: Counter [01] was on n[1-3], which is gone", call())
+        # The command has been answered when masterd has recorded it; the hosts hear of it behind that.
+        answers = []
+        cluster.wait_for(lambda: answers.append(call()) or not re.fullmatch(r"(\d+) \1", answers[-1]), 10, "the hosts to be gone")
+        assert re.fullmatch("HostLost: Counter [01] was on n[1-3], which is gone", answers[-1])
         cluster.wait_for(lambda: call() == f"PoolClosed: job {first[2]}, which the pool runs in: killed by uid 1000: enough", 10, "its end")
 
 
