@@ -77,8 +77,9 @@ static void give_users(const char *root, uid_t uid, gid_t gid) {
         if (asprintf(&path, "%s" BUNDLES_DIR, root) < 0 || !(dir = opendir(path)))
                 return;
         while ((e = readdir(dir)))
-                if (strspn(e->d_name, "0123456789") == strlen(e->d_name))
-                        (void)fchownat(dirfd(dir), e->d_name, uid, gid, AT_SYMLINK_NOFOLLOW);
+                if (strspn(e->d_name, "0123456789") == strlen(e->d_name) &&
+                    fchownat(dirfd(dir), e->d_name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
+                        log_warning_errno(-errno, "Cannot give %s/%s to agentd", path, e->d_name);
 }
 
 /* Executors that were started by an agentd that was root, and run on. */
@@ -122,8 +123,9 @@ static void give_records(const char *root, gid_t gid) {
                 return;
         while ((e = readdir(dir)))
                 if (executor_unit_name_valid(e->d_name) &&
-                    fchownat(dirfd(dir), e->d_name, (uid_t)-1, gid, AT_SYMLINK_NOFOLLOW) >= 0)
-                        (void)fchmodat(dirfd(dir), e->d_name, 0640, 0);
+                    (fchownat(dirfd(dir), e->d_name, (uid_t)-1, gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+                     fchmodat(dirfd(dir), e->d_name, 0640, 0) < 0))
+                        log_warning_errno(-errno, "Cannot give %s/%s to agentd", path, e->d_name);
 }
 
 static int make_directory(const char *root, size_t i, uid_t uid, gid_t gid, gid_t metrics) {

@@ -39,9 +39,9 @@ def _mirror(fresh, source):
                 os.unlink(os.path.join(path, name))
 
 
-def next_build(directory):
+def next_build(directory, *options):
     """A meson build of the version after this one (tests/package/next.py), kept in directory. It stands within its source, as
-    the builds of tools/check do, and has the same options: to ccache most of its files are those that were compiled for them."""
+    the builds of tools/check do; with the same options, to ccache most of its files are those that were compiled for them."""
     source = os.path.join(directory, "source")
     ready = os.path.join(source, BUILD)
     fresh = os.path.join(directory, "fresh")
@@ -51,7 +51,7 @@ def next_build(directory):
     shutil.rmtree(fresh)
     env = {**os.environ, "CC": "ccache gcc" if shutil.which("ccache") else "gcc", "CCACHE_NOHASHDIR": "1"}
     if not os.path.exists(os.path.join(ready, "build.ninja")):
-        subprocess.run(["meson", "setup", ready, source, "-Dtests=false", "-Ddocs=disabled", "-Dwerror=true"],
+        subprocess.run(["meson", "setup", ready, source, "-Dtests=false", "-Ddocs=disabled", *(options or ("-Dwerror=true",))],
                        check=True, stdout=subprocess.DEVNULL, env=env)
     subprocess.run(["ninja", "-C", ready], check=True, stdout=subprocess.DEVNULL, env=env)
     return ready
