@@ -11,7 +11,8 @@ import sys
 
 # Debian's name -> the spec's.
 PACKAGES = {"primus-master": "master", "primus-agent": "agent", "primus-tools": "tools", "primus-web": "web", "cockpit-primus": "-n cockpit-%{name}", "libprimus1": "libs", "libprimus-dev": "devel",
-            "python3-primus": "-n python3-%{name}", "python3-primus-determined": "-n python3-%{name}-determined"}
+            "python3-primus": "-n python3-%{name}", "python3-primus-determined": "-n python3-%{name}-determined",
+            "python3-primus-parl": "-n python3-%{name}-parl"}
 MACROS = {"_unitdir": "usr/lib/systemd/system", "_userunitdir": "usr/lib/systemd/user", "_prefix": "usr", "_sysconfdir": "etc", "_sysusersdir": "usr/lib/sysusers.d",
           "_tmpfilesdir": "usr/lib/tmpfiles.d", "_datadir": "usr/share", "_mandir": "usr/share/man", "_bindir": "usr/bin",
           "_docdir": "usr/share/doc", "_includedir": "usr/include", "_libdir": "usr/lib/*", "python3_sitelib": "usr/lib/python3/dist-packages"}

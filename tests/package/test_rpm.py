@@ -13,7 +13,8 @@ sys.path.insert(1, os.path.join(os.path.dirname(HERE), "cluster"))
 import rpm_host  # noqa: E402
 from sandbox import AGENTD, MASTERD, Cluster, cluster_name, shared_directory  # noqa: E402
 
-OURS = ["primus-master", "primus-agent", "primus-tools", "primus-web", "cockpit-primus", "primus-libs", "primus-devel", "python3-primus", "python3-primus-determined"]
+OURS = ["primus-master", "primus-agent", "primus-tools", "primus-web", "cockpit-primus", "primus-libs", "primus-devel", "python3-primus", "python3-primus-determined",
+        "python3-primus-parl"]
 REPO = "[primus]\nname=primus\nbaseurl=file:///repository\ngpgcheck=0\nmetadata_expire=0\n"
 EXECUTOR = "systemctl list-units --plain --no-legend 'primus-[0-9]*.service'"
 

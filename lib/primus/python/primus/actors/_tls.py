@@ -124,6 +124,14 @@ class Channel:
     def fileno(self):
         return self._s.fileno()
 
+    def own(self):
+        """(host, port) of this end."""
+        return self._s.getsockname()[:2]
+
+    def peer(self):
+        """(host, port) of the other end."""
+        return self._s.getpeername()[:2]
+
     def close(self):
         self._s.close()
 
