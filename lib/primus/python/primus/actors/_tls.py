@@ -11,6 +11,7 @@ import hashlib
 import os
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 
@@ -83,6 +84,10 @@ class Channel:
         for option, value in ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, GONE_MS // 1000)):
             self._s.setsockopt(socket.IPPROTO_TCP, option, value)
         self._s.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def wait_for_room(self, seconds):
+        """So long who sends and may wait does so; BlockingIOError then."""
+        self._s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", seconds, 0))
 
     def fill(self, flags):
         """Reads once from the network. BlockingIOError, and what a socket raises."""

@@ -7,10 +7,12 @@ import itertools
 import json
 import threading
 
-from primus.actors import host
+from primus.actors import _wire, host
 from primus.actors._reach import client_context
 
 from ._secret import secret
+
+ROOM_SECONDS = 5
 
 
 def address_of(text):
@@ -34,6 +36,7 @@ class Link:
 
     def __init__(self, frames, heard, ended=lambda: None):
         self.frames, self._heard, self._ended = frames, heard, ended
+        frames.channel.wait_for_room(ROOM_SECONDS)
         self._lock = threading.Lock()
         self._asked, self._parts = {}, {}  # by number
         self._numbers = itertools.count(1)
@@ -44,11 +47,11 @@ class Link:
         self._thread.start()
         return self
 
-    def say(self, **what):
-        """Nobody waits for long: who does not read is gone."""
+    def say(self, waits=False, /, **what):
+        """waits: until there is room for it, some seconds. Who does not read is gone."""
         with self._lock:
             try:
-                self.frames.send(json.dumps(what).encode())
+                self.frames.send(json.dumps(what).encode(), flags=0 if waits else _wire.DONTWAIT)
             except OSError:  # heard of where it is read
                 self.frames.shut()
 

@@ -175,12 +175,13 @@ class Master:
         """In its link's thread."""
         try:
             with self._lock:
-                for word, take in _WORDS.items():
-                    if word in said:
-                        take(self, peer, said)
-                        return
-            raise ValueError
-        except (ValueError, TypeError, KeyError, AttributeError):  # of another version
+                kind, take = next(_WORDS[word] for word in _WORDS if word in said)
+                if kind is not peer.kind and kind is not _ANY:
+                    raise ValueError
+                then = take(self, peer, said)
+            if then is not None:
+                then()
+        except (StopIteration, ValueError, TypeError, KeyError, AttributeError):  # of another version
             peer.link.close()
 
     def _hear_worker(self, peer, said):
@@ -221,21 +222,29 @@ class Master:
     def _hear_open(self, peer, said):
         """A client has a place for that worker's processes to connect to."""
         worker = self._peers.get(said["open"])
-        if peer.kind == "client" and worker is not None and worker.kind == "worker":
+        if worker is not None and worker.kind == "worker":
             where = [peer.host, *(str(a) for a in said["addresses"][:ADDRESSES_MAX])]
             worker.link.say(open=peer.id, port=int(said["port"]), addresses=where)
 
     def _hear_closed(self, peer, said):
         """A worker's process for that client has ended."""
         client = self._peers.get(said["closed"])
-        if peer.kind == "worker" and client is not None:
+        if client is not None:
             client.link.say(gone=peer.id)
 
     def _hear_status(self, peer, said):
-        for one in self.status():
-            peer.link.say(part=said["ask"], **one)
-        peer.link.say(answer=said["ask"], info=self.get_status_info(), device=self.device)
+        """What is to be said when the others are no longer held up: it may be much."""
+        found, info = list(self.status()), self.get_status_info()
+
+        def say():
+            for one in found:
+                peer.link.say(True, part=said["ask"], **one)
+            peer.link.say(True, answer=said["ask"], info=info, device=self.device)
+
+        return say
 
 
-_WORDS = {"worker": Master._hear_worker, "client": Master._hear_client, "lease": Master._hear_lease, "cancel": Master._hear_cancel, "back": Master._hear_back,
-          "open": Master._hear_open, "closed": Master._hear_closed, "status": Master._hear_status}
+_ANY = object()
+# Who says it (None: who has not said yet what it is), and what is done then.
+_WORDS = {"worker": (None, Master._hear_worker), "client": (None, Master._hear_client), "lease": ("client", Master._hear_lease), "cancel": ("client", Master._hear_cancel),
+          "back": ("client", Master._hear_back), "open": ("client", Master._hear_open), "closed": ("worker", Master._hear_closed), "status": (_ANY, Master._hear_status)}

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import http.server
 import json
+import socket
 import socketserver
 import threading
 import urllib.parse
@@ -79,6 +80,7 @@ class Pages(socketserver.ThreadingMixIn, http.server.HTTPServer):
     allow_reuse_address = True
 
     def __init__(self, address, answers):
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Answer)
         self.answers = answers
         self._room = threading.BoundedSemaphore(AT_A_TIME)
