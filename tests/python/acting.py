@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes whose objects are actors in test_actors.py, by their names in a module."""
 import asyncio
+import concurrent.futures
 import contextlib
 import os
 import random
@@ -223,3 +224,89 @@ def slowly(text):
 
 def die(x):
     os._exit(3)
+
+
+@actors.remote(restarts=1)
+class Friend:
+    """Has a handle of another actor, and asks it."""
+
+    def __init__(self, other=None):
+        self.others = [other]
+
+    def know(self, other):
+        self.others[0] = other
+
+    def known(self):
+        return self.others[0]
+
+    def forget(self):
+        self.others[0] = None
+
+    def ask(self, name, *args):
+        return getattr(self.others[0], name)(*args).result()
+
+    def ask_within(self, seconds, name, *args):
+        try:
+            return getattr(self.others[0], name)(*args).result(seconds)
+        except TimeoutError:
+            return "later"
+
+    def ask_many(self, n, way):
+        futures = [self.others[0].add(1) for _ in range(n)]
+        if way == "wait":
+            concurrent.futures.wait(futures)
+        elif way == "as_completed":
+            list(concurrent.futures.as_completed(futures))
+        elif way == "thread":
+            one = threading.Thread(target=lambda: [f.result() for f in futures])
+            one.start()
+            one.join()
+        return [f.result() for f in futures]
+
+    def tell(self, other):
+        """Gives away what it has."""
+        return other.know(self.others[0]).result()
+
+    def find(self, name):
+        return actors.get(name)
+
+    def find_or_make(self, name, made, *args):
+        return actors.get_or_create(name, made, *args)
+
+    def kill(self):
+        actors.kill(self.others[0])
+
+    def pid(self):
+        return os.getpid()
+
+    @actors.idempotent
+    def sleepily(self, path, seconds):
+        with open(path, "a", encoding="ascii") as file:
+            file.write(".")
+        time.sleep(seconds)
+        return os.getpid()
+
+
+@actors.remote
+class AsyncFriend:
+    def __init__(self, other):
+        self.other = other
+
+    async def ask(self, n):
+        return await asyncio.gather(*(self.other.add(1) for _ in range(n)))
+
+    async def ask_and_wait(self, n):
+        return [self.other.add(1).result() for _ in range(n)]
+
+    async def note(self, k):
+        self.k = k
+        return k
+
+
+@actors.remote(concurrency=4)
+class ThreadedFriend:
+    def __init__(self, other):
+        self.other = other
+
+    def ask(self, n):
+        return [self.other.add(1).result() for _ in range(n)]

@@ -59,3 +59,10 @@ def several(names=("n1", "n2"), slots=2, **options):
                     raise
                 finally:
                     process.wait()
+
+
+@contextlib.contextmanager
+def places(hosts):
+    """A pool of four slots: here (1), or on two of them."""
+    with actors.Pool(slots=4) if hosts == 1 else several() as pool:
+        yield pool

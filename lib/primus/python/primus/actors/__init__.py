@@ -24,14 +24,18 @@ async methods calls run as tasks of a loop; with @remote(concurrency=8) in eight
 A process of an actor is forked from one that has imported what preload= names, so it is there within milliseconds. With Pool(hosts=3) it
 runs on one of three hosts, as a job; without, on this one, over sockets that no other process can connect to. Always as this user.
 Classes go by name where they are in a module, and by value (cloudpickle) where the script alone knows them."""
-from . import errors
+import pickle
+
+from . import _asker, _travel, errors
 from ._caller import Future, Stream
+from ._ship import by_name
+from ._travel import Handle
 from .errors import ActorDied, ActorError, HostLost, HostRefused, NotConstructed, NotSent, NotStarted, PoolClosed, PreloadRefused, RemoteTraceback
 from .executor import ActorPool, Executor, as_completed, wait
-from .pool import Handle, Pool, current
+from .pool import Pool, current, described
 
 __all__ = ["ActorDied", "ActorError", "ActorPool", "Executor", "Future", "Handle", "HostLost", "HostRefused", "NotConstructed", "NotSent", "NotStarted", "Pool", "PoolClosed", "PreloadRefused",
-           "RemoteTraceback", "Stream", "as_completed", "current", "errors", "idempotent", "kill", "remote", "wait"]
+           "RemoteTraceback", "Stream", "as_completed", "current", "errors", "get", "get_or_create", "idempotent", "kill", "remote", "wait"]
 
 
 class RemoteClass:
@@ -51,6 +55,10 @@ class RemoteClass:
         if self.idempotent and not restarts:
             raise ValueError(f"{made.__qualname__}.{min(self.idempotent)} is idempotent, and nobody would call it again: @remote(restarts=N)")
         self.__name__, self.__qualname__, self.__module__, self.__doc__ = made.__name__, made.__qualname__, made.__module__, made.__doc__
+
+    def __reduce__(self):
+        """By its name, as a class; by value where the script alone knows it."""
+        return self.__qualname__ if by_name(self) else (RemoteClass, (self._primus_class, self.concurrency, self.restarts))
 
     @property
     def local(self):
@@ -84,4 +92,19 @@ def idempotent(method):
 
 def kill(handle):
     """At once, whatever it does: its calls get ActorDied."""
-    handle._pool.kill(handle)
+    handle._kill()
+
+
+def get(name):
+    """A Handle of the actor by that name, in the pool that was opened last, or in an actor's own. ActorError: there is none."""
+    return _asker.pool_says("get", name) if _asker.current is not None else current().get(name)
+
+
+def get_or_create(name, made, /, *args, **kwargs):
+    """A Handle of the actor by that name, which is made now if there is none. It lives until it is killed, dies for good, or its pool does.
+    Of several who ask at a time, the program or its actors, all get the same one."""
+    if _asker.current is not None:
+        with _travel.sending() as handles:
+            *what, buffers = described(made, args, kwargs)
+        return _asker.pool_says("get_or_create_of", name, *what, [pickle.PickleBuffer(b) for b in buffers], handles)
+    return current().get_or_create(name, made, *args, **kwargs)

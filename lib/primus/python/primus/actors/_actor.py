@@ -4,6 +4,7 @@ thread; with concurrency= in so many threads (_threads.py); one that has async m
 import collections
 import os
 import pickle
+import select
 import signal
 import sys
 import threading
@@ -11,10 +12,11 @@ import time
 import traceback
 import types
 
-from . import _ship, _wire
+from . import _asker, _ship, _travel, _wire
 
 FLUSH = 1 << 16  # bytes of answers that are kept back while there is more to do
 CO_ASYNC = 0x80 | 0x200  # inspect.CO_COROUTINE and CO_ASYNC_GENERATOR; that takes long to import
+BESIDE_MS = 100
 LOOK_SECONDS = 0.001  # behind a call that took so long, what has come meanwhile is looked at before the next one: it may be cancelled
 
 
@@ -39,10 +41,15 @@ class Answers:
 
     def say(self, kind, id, value):
         try:
-            body, buffers = _wire.pickled(value)
+            body, buffers, handles = _travel.pickled(value)
         except Exception as e:
-            kind, (body, buffers) = _wire.RAISED, _wire.pickled(told(_not_returned(e)))
-        parts = _wire.framed(kind, id, body, buffers)
+            kind, (body, buffers, handles) = _wire.RAISED, _travel.pickled(told(_not_returned(e)))
+        if handles:
+            self.put(_wire.framed(_wire.LENT, id, _asker.numbers(handles)))
+        self.put(_wire.framed(kind, id, body, buffers))
+
+    def put(self, parts):
+        """A frame."""
         with self._lock:
             if len(parts) > 1:
                 self._flush()
@@ -54,6 +61,8 @@ class Answers:
                 self._flush()
 
     def flush(self):
+        if _asker.dropped:
+            _asker.say_dropped(self)
         if self._waiting:
             with self._lock:
                 self._flush()
@@ -79,19 +88,69 @@ class Actor:
         self.credit = {}  # by id, of generators that run: items that may be said
         self.leaving = False  # nothing more will come
         self.socket = s
+        self.thread = threading.get_ident()  # which reads
+        self.beside = None  # another one, which reads while that one waits for something else
+        self.alone = False  # that one reads, and knew of no other one when it began
+        self.reading, self.taking = threading.Lock(), threading.RLock()
 
     # ---- what has come
 
     def read(self, block):
         """False: nothing has come (and block is False), or nothing will any more."""
+        if self.beside is not None:
+            with self.reading:
+                return self._read(block)
+        self.alone = True
+        came = self._read(block)
+        self.alone = False
+        return came
+
+    def _read(self, block):
         try:
             if self.leaving or not self.reader.read(block):
                 return False
         except _wire.Ended:
             self.leaving = True
+            _asker.current.end()
             return False
         self.take()
         return True
+
+    def wait_for(self, asked, timeout):
+        """Until another actor has answered, or the time is over. False: this thread does not read, but another one will."""
+        if threading.get_ident() != self.thread:
+            self.read_beside()
+            return False
+        self.answers.flush()
+        end = None if timeout is None else time.monotonic() + timeout
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        while not asked.done() and not self.leaving and (end is None or time.monotonic() < end):
+            if end is None or poll.poll(max(end - time.monotonic(), 0) * 1000):
+                self.read(True)
+        return True
+
+    def read_beside(self):
+        """The thread that reads is about to wait for something else than this, or is busy with a call: another one reads, for as long as
+        something is asked."""
+        self.answers.flush()
+        if self.beside is None or not self.beside.is_alive():
+            self.beside = threading.Thread(target=self._read_beside, name="actor-beside", daemon=True)
+            self.beside.start()
+
+    def _read_beside(self):
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        while _asker.current.waits() and not self.leaving:
+            if self.alone:
+                time.sleep(LOOK_SECONDS)
+            elif poll.poll(BESIDE_MS):
+                with self.reading, self.taking:
+                    self._read(False)
+        self.read_beside_is_over()
+
+    def read_beside_is_over(self):
+        """Calls may have come."""
 
     def take(self):
         for kind, id, body, buffers in self.reader.frames():
@@ -103,6 +162,8 @@ class Actor:
             elif kind == _wire.MORE:
                 if id in self.credit:
                     self.credit[id] += int(body)
+            elif kind in (_wire.GIVEN, _wire.REFUSED, _wire.REFUSED_BROKEN):
+                _asker.current.hear(kind, id, body, buffers)
             else:
                 raise _wire.Malformed("that is no frame for an actor")
 
@@ -175,10 +236,11 @@ class Actor:
 
     def use_credit(self, id):
         """False: nobody wants it any more."""
-        if id not in self.credit:
-            return False
-        self.credit[id] -= 1
-        return True
+        with self.taking:
+            if id not in self.credit:
+                return False
+            self.credit[id] -= 1
+            return True
 
     def is_wanted(self, id):
         return id in self.credit and not self.leaving
@@ -220,6 +282,7 @@ def _is_async(made):
 def _serve(s, reader):
     """The other kinds are imported by those that are of them: asyncio would make the zygote larger, and each fork slower."""
     actor = Actor(s, reader)
+    _asker.begin(actor)
     concurrency = actor.construct()
     if actor.broken is None and _is_async(actor.object):
         from ._tasks import AsyncActor
@@ -227,6 +290,7 @@ def _serve(s, reader):
     elif actor.broken is None and concurrency and concurrency > 1:
         from ._threads import ThreadedActor
         actor = ThreadedActor(actor, concurrency)
+    _asker.current.actor = actor
     actor.run()
 
 

@@ -15,11 +15,12 @@ import os
 import pickle
 import select
 import socket
+import struct
 import threading
 import time
 import weakref
 
-from . import _wire
+from . import _travel, _wire
 from .errors import ActorDied, ActorError, NotConstructed, NotSent, RemoteTraceback
 
 LOOK_SECONDS = 0.05  # so often who waits in the watcher's thread looks whether another thread has brought what it waits for
@@ -35,6 +36,9 @@ class Future(concurrent.futures.Future):
 
     cancel()   True: nobody gets the result. A call that has not begun does not; of an async method the task is cancelled; another
                one that has begun goes on."""
+
+    takes_streams = True
+    lent = ()  # lives of the actors whose handles go along
 
     def __init__(self, connection):
         super().__init__()
@@ -89,6 +93,15 @@ class Future(concurrent.futures.Future):
     def __await__(self):
         import asyncio
         return asyncio.wrap_future(self).__await__()
+
+
+    def forward(self, kind, body, buffers):
+        """What has come of it."""
+        raised, value = decoded(self._connection.what, kind, body, buffers)
+        try:
+            (self.set_exception if raised else self.set_result)(value)
+        except concurrent.futures.InvalidStateError:  # it has just been cancelled
+            self.set_running_or_notify_cancel()
 
 
 class _Over(Exception):
@@ -157,12 +170,13 @@ class _Waiters(list):
 
 class Connection:
     """To one actor, for any number of threads. id: the pool's for its process; what: its name for people; watcher: who reads when nobody
-    waits.
+    waits; relay: what the actor asks of others (_relay.py).
 
     An actor of another host connects itself, when it has a slot: until then what is said is held back."""
 
-    def __init__(self, id, what, watcher):
-        self.id, self.what, self._watcher = id, what, watcher
+    def __init__(self, id, what, watcher, relay):
+        self.id, self.what, self._watcher, self._relay = id, what, watcher, relay
+        self._pushed = collections.deque()  # parts of frames that nobody here waits for
         self.socket = self._reader = None
         self._attached = threading.Event()
         self._held, self._held_size = [], 0  # parts of frames
@@ -187,7 +201,7 @@ class Connection:
         self._attached.set()
         with self._changed:
             self._changed.notify_all()
-        if self._held or self._watched or self._released:
+        if self._held or self._watched or self._released or self._pushed:
             self._watcher.later(self.go_on)
 
     def is_attached(self):
@@ -202,14 +216,18 @@ class Connection:
             self._watcher.look_at(self)
 
     def _say_what_fits(self):
-        """Of what was held back."""
-        if self._held and self._sending.acquire(blocking=False):  # else somebody is saying it
+        """Of what was held back, and of what is to be said beside."""
+        while (self._held or self._pushed) and self._sending.acquire(blocking=False):  # else who is saying something looks afterwards
             try:
+                while self._pushed:
+                    self._held.extend(self._pushed.popleft())
                 ended = self._send_what_fits()
             finally:
                 self._sending.release()
             if ended:
                 self._lost()
+            if ended or not self._pushed:
+                break
 
     def has_held(self):
         return bool(self._held)
@@ -259,7 +277,9 @@ class Connection:
             raise ActorError(f"{self.what} was made by another process, which this one was forked from")
         future = Future(self)
         try:
-            body, buffers = _wire.pickled((name, args, kwargs))
+            body, buffers, handles = _travel.pickled((name, args, kwargs))
+            if handles:
+                self._lend(future, handles)
         except Exception as e:
             self._fail(future, NotSent(f"{self.what}: cannot be sent: {e}"), e)
             return future
@@ -268,9 +288,34 @@ class Connection:
             future.repeat = repeats, body, buffers
         return self._start(future, _wire.CALL, body, buffers)
 
-    def construct(self, body, buffers):
-        """The first call of all; nobody needs its Future."""
+    def construct(self, body, buffers, lent=()):
+        """The first call of all; nobody needs its Future. lent: lives of the actors whose handles go along."""
+        self._relay.lend(self.id, lent)
         return self._start(Future(self), _wire.CREATE, body, buffers)
+
+    def _lend(self, future, handles):
+        future.lent = self._relay.lives_of(handles)
+        self._relay.lend(self.id, future.lent)
+        self.watch()  # it may ask something of them at any time
+
+    def relay(self, future, id, body, buffers):
+        """A call by another actor. Waits for nobody. id: none that a call of the program has."""
+        future.id = id
+        self._pending[id] = future
+        self.push(_wire.CALL, id, body, buffers)
+        if self.over is not None and self._pending.pop(id, None) is not None:
+            self._give_up([future])
+
+    def push(self, kind, id, body, buffers=()):
+        """Said when there is room for it. Waits for nobody."""
+        if self.over is None:
+            self._pushed.append(_wire.framed(kind, id, body, [memoryview(b) for b in buffers]))
+            self._watched = True
+            if self._attached.is_set():
+                self._watcher.later(self.go_on)
+
+    def pending(self, id):
+        return self._pending.get(id)
 
     def _start(self, future, kind, body, buffers):
         with self._sending:
@@ -287,6 +332,7 @@ class Connection:
         """Calls that another process has not answered, in their order. Waits for nobody."""
         with self._sending:
             for future in futures:
+                self._relay.lend(self.id, future.lent)
                 future.goes_to(self, self._next)
                 self._pending[future.id] = future
                 self._next += 1
@@ -350,6 +396,8 @@ class Connection:
                 self._stop_reading()
         if outcome & ENDED:
             self._lost()
+        if self._pushed:  # meanwhile
+            self._watcher.later(self.go_on)
 
     def cancel(self, future):
         """One that has been cancelled here."""
@@ -496,37 +544,29 @@ class Connection:
         if kind == _wire.STREAM:
             self._begin_stream(id)
             return
+        if kind >= _wire.ASK:
+            try:
+                self._relay.hear(self, kind, id, body, buffers)
+            except (struct.error, ValueError):
+                self.end(ActorError(f"{self.what} has said what no actor of ours does"))
+            return
         stream = self._streams.get(id) if kind == _wire.ITEM else self._streams.pop(id, None)
         future = stream[-1] if stream else self._pending.pop(id, None)
         if future is None:
             return
         if kind == _wire.ITEM:
             stream.append(Future(self))
-        try:
-            value = pickle.loads(body, buffers=buffers)
-            if kind not in (_wire.DONE, _wire.ITEM):
-                value = _raised(*value)
-            elif stream and kind == _wire.DONE:
-                value, kind = _Over(value), _wire.RAISED
-        except Exception as e:
-            value, kind = NotSent(f"{self.what}: its answer cannot be read here: {e}"), _wire.RAISED
-            value.__cause__ = e
-        if kind == _wire.BROKEN:
-            cause, value = value, NotConstructed(f"{self.what} could not be constructed: {value!r}")
-            value.__cause__ = cause
         future.repeat = None  # arguments may be large
-        try:
-            if kind in (_wire.DONE, _wire.ITEM):
-                future.set_result(value)
-            else:
-                future.set_exception(value)
-        except concurrent.futures.InvalidStateError:  # it has just been cancelled
-            future.set_running_or_notify_cancel()
+        future.forward(_wire.OVER if stream and kind == _wire.DONE else kind, body, buffers)
         self._leave_when_idle()
 
     def _begin_stream(self, id):
         called = self._pending.pop(id, None)
         if called is None:
+            return
+        if not called.takes_streams:
+            self.push(_wire.CANCEL, id, b"")
+            called.set_exception(NotSent("what a generator yields goes to the program alone, and not to another actor"))
             return
         stream = Stream(self, id)
         self._streams[id] = stream._futures
@@ -588,6 +628,8 @@ class Connection:
                 futures[-1].set_exception(self.over)
         with self._changed:
             self._changed.notify_all()
+        self._pushed.clear()
+        self._relay.forget(self.id)
         if self._attached.is_set():
             self._watcher.forget(self)
             with contextlib.suppress(OSError):  # who waits for more from a host that is gone, or from one that lies, waits no longer
@@ -598,6 +640,25 @@ def _end(connection, error):
     """Of a weak reference: what is over is not kept for that."""
     if connection() is not None:
         connection().end(error)
+
+
+def decoded(what, kind, body, buffers):
+    """(whether that is an exception, the value or that), of an answer."""
+    try:
+        value = pickle.loads(body, buffers=buffers)
+        if kind in (_wire.DONE, _wire.ITEM):
+            return False, value
+        if kind == _wire.OVER:
+            return True, _Over(value)
+        value = _raised(*value)
+    except Exception as e:
+        value = NotSent(f"{what}: its answer cannot be read here: {e}")
+        value.__cause__ = e
+        return True, value
+    if kind == _wire.BROKEN:
+        cause, value = value, NotConstructed(f"{what} could not be constructed: {value!r}")
+        value.__cause__ = cause
+    return True, value
 
 
 def _raised(body, text):

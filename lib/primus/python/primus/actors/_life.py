@@ -9,19 +9,29 @@ class Life:
     """what       its name for people
     restarts   int or float("inf"): so often it is made again when it dies, by the same constructor with the same arguments
     body, buffers   the frame that makes it
-    idempotent   names of methods that are called again when it dies and is made again"""
+    idempotent   names of methods that are called again when it dies and is made again
+    lent       lives of the actors whose handles go along to the constructor"""
 
-    def __init__(self, what, restarts, body, buffers, idempotent):
-        self.idempotent = idempotent
+    def __init__(self, number, what, restarts, body, buffers, idempotent, lent=()):
+        self.number, self.idempotent, self.lent = number, idempotent, lent
+        self._holders = set()  # one object for each handle that somebody has
         self.what, self.connection, self.released = what, None, False
         self._left, self._began = restarts, time.monotonic()
         self.body = body
         self.buffers = [memoryview(bytes(b)) for b in buffers] if restarts else buffers  # which the caller may write to behind the first time
 
-    def release(self):
-        """Nobody has its handle any more. Waits for no lock."""
-        self.released = True
-        self.connection.release()
+    def hold(self):
+        """Somebody has a handle: what to let go of when it is gone."""
+        token = object()
+        self._holders.add(token)
+        return token
+
+    def let_go(self, token):
+        """Waits for no lock. When nobody has one any more, the actor ends behind what is under way."""
+        self._holders.discard(token)
+        if not self._holders:
+            self.released = True
+            self.connection.release()
 
     def end(self):
         """It is not made again."""

@@ -5,7 +5,7 @@ import pickle
 import sys
 
 
-def _by_name(thing):
+def by_name(thing):
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
     if module in (None, "__main__", "__mp_main__") or "<" in name:
         return False
@@ -17,7 +17,7 @@ def _by_name(thing):
 
 def shipped(thing):
     """Bytes, for taken()."""
-    if _by_name(thing):
+    if by_name(thing):
         return pickle.dumps((thing.__module__, thing.__qualname__), 5)
     try:
         import cloudpickle

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An actor whose calls run as tasks of one loop; they begin in their order."""
 import asyncio
+import functools
 import inspect
 import types
 
@@ -54,7 +55,18 @@ class AsyncActor(Actor):
             self.credit.pop(id, None)
             await items.aclose() if isinstance(items, types.AsyncGeneratorType) else items.close()
 
+    def wait_for(self, asked, timeout):
+        """Nothing else runs meanwhile: await it. What has come begins afterwards."""
+        reads = super().wait_for(asked, timeout)
+        if reads:
+            asyncio.get_running_loop().call_soon(self.hear)
+        return reads
+
+    def read_beside_is_over(self):
+        self.loop.call_soon_threadsafe(self.hear)
+
     def _hear(self, loop, over, room):
+        self._begin(loop, room)  # also what came while somebody waited
         while self.read(False):
             self._begin(loop, room)
         self.heard.set()
@@ -72,8 +84,9 @@ class AsyncActor(Actor):
         self.take()
         self._begin(loop, room)
         self.answers.flush()
-        loop.add_reader(self.socket, self._hear, loop, over, room)
-        self._hear(loop, over, room)
+        self.loop, self.hear = loop, functools.partial(self._hear, loop, over, room)
+        loop.add_reader(self.socket, self.hear)
+        self.hear()
         await over
         loop.remove_reader(self.socket)
         while self.tasks:

@@ -12,7 +12,7 @@ class ThreadedActor(Actor):
         self.__dict__.update(actor.__dict__)
         self.threads = concurrent.futures.ThreadPoolExecutor(concurrency, "actor")
         self.begun = {}  # by id
-        self.heard = threading.Condition()
+        self.heard = threading.Condition(self.taking)
 
     def cancel(self, id):
         begun = self.begun.pop(id, None)
@@ -28,13 +28,13 @@ class ThreadedActor(Actor):
         except SystemExit as e:  # of a thread's the process would hear nothing
             end(e)
 
+    def read_beside(self):
+        """The main thread reads."""
+        self.answers.flush()
+
     def take(self):
         with self.heard:  # credit is given here, and used in threads
             super().take()
-
-    def use_credit(self, id):
-        with self.heard:
-            return super().use_credit(id)
 
     def read(self, block):
         came = super().read(block)

@@ -3,7 +3,6 @@
 import atexit
 import collections
 import contextlib
-import functools
 import os
 import pickle
 import socket
@@ -11,10 +10,11 @@ import sys
 import threading
 import weakref
 
-from . import _ship, _wire
+from . import _ship, _travel, _wire
 from ._caller import Connection
 from ._life import Life
 from ._place import Packets, Place
+from ._relay import NUMBER, QUESTION, Relay, refused
 from ._watch import Watcher
 from .errors import ActorError, HostLost, HostRefused, PoolClosed, PreloadRefused, died_of
 
@@ -42,30 +42,21 @@ def current():
     return _current[-1]
 
 
-class Handle:
-    """An actor. What its class has as a method this has, too, and calling it gives a Future at once. When nobody has the handle any
-    more, the actor ends behind the calls that are under way."""
+class Handle(_travel.Handle):
+    """In the program that has the pool."""
 
-    __slots__ = ("_life", "_pool", "_finalize", "__weakref__")
+    __slots__ = ("_life", "_pool")
 
     def __init__(self, pool, life):
-        self._pool, self._life = pool, life
-        self._finalize = weakref.finalize(self, life.release)
-
-    def __getattr__(self, name):
-        if name.startswith("_") and name != "__call__":
-            raise AttributeError(f"{self._life.what}: what begins with _ is not for others: {name}")
-        return functools.partial(self._call, name)
+        self._pool, self._life, self._actor = pool, life, (pool.name, life.number, life.what, life.idempotent)
+        self._finalize = weakref.finalize(self, life.let_go, life.hold())
 
     def _call(self, name, /, *args, **kwargs):
         life = self._life
         return life.connection.call(name, args, kwargs, life if name in life.idempotent else None)
 
-    def __repr__(self):
-        return f"<{self._life.what}>"
-
-    def __reduce__(self):
-        raise pickle.PicklingError(f"{self._life.what}: a handle does not travel to another process yet")
+    def _kill(self):
+        self._pool.kill(self)
 
 
 class Pool:
@@ -133,6 +124,11 @@ class Pool:
         self._private = private
         self._lock = threading.RLock()
         self._connections, self._lives = {}, {}  # by id, of actors that have not ended
+        self.name = os.urandom(8).hex()  # in handles that travel
+        self._numbered = weakref.WeakValueDictionary()  # lives, by number
+        self._names = {}  # Handles of actors that have one
+        self._relay = Relay(self.name, self._numbered.get, self._hear_wish)
+        _travel.makers[self.name] = self._handle_of
         self._where = {}  # by id: the Place of those that were started
         self._places = []
         self._arrivals = set()  # hosts that are not ready yet
@@ -202,24 +198,30 @@ class Pool:
     def create(self, made, /, *args, **kwargs):
         """A Handle at once. made: a class, or what @remote made of one. What its constructor raises is the cause of NotConstructed,
         which every call raises then."""
-        concurrency, restarts, idempotent = None, 0, frozenset()
-        if hasattr(made, "_primus_class"):  # what a class has by these names itself is its own
-            concurrency, restarts, idempotent, made = made.concurrency, made.restarts, made.idempotent, made._primus_class
-        body, buffers = _constructor(made, concurrency, args, kwargs)
+        with _travel.sending() as handles:
+            name, restarts, idempotent, body, buffers = described(made, args, kwargs)
+        return self._create(name, restarts, idempotent, body, buffers, self._relay.lives_of(handles))
+
+    def _create(self, name, restarts, idempotent, body, buffers, lent):
         with self._lock:
             if self._over is not None:
                 raise self._over
-            life = Life(f"{made.__qualname__} {self._next}", restarts, body, buffers, idempotent)
+            life = Life(self._next, f"{name} {self._next}", restarts, body, buffers, idempotent, lent)
+            self._numbered[life.number] = life
             connection = self._connect(life)
             self._wait_for_slot(connection.id)
-        connection.construct(body, buffers)
+            handle = Handle(self, life)
+        connection.construct(body, buffers, lent)
+        if lent or self._names:
+            connection.watch()
         if not restarts:
             life.body = life.buffers = None  # they may be large
-        return Handle(self, life)
+            life.lent = ()
+        return handle
 
     def _connect(self, life):
         """The lock is held. Its next connection: to a process that has no slot yet."""
-        connection = life.connection = Connection(self._next, life.what, self._watcher)
+        connection = life.connection = Connection(self._next, life.what, self._watcher, self._relay)
         self._next += 1
         self._connections[connection.id], self._lives[connection.id] = connection, life
         return connection
@@ -233,7 +235,7 @@ class Pool:
     def _connect_again(self, life):
         """The lock is held. What is called from now on waits for it; what was under way is lost."""
         connection = self._connect(life)
-        connection.construct(life.body, life.buffers)  # held back, since it has no socket
+        connection.construct(life.body, life.buffers, life.lent)  # held back, since it has no socket
         if life.begins_soon():
             self._watcher.in_a_while(lambda: self._wait_for_slot(connection.id))
         else:
@@ -268,10 +270,61 @@ class Pool:
                 with contextlib.suppress(ValueError):  # it is to begin in a while
                     self._waiting.remove(id)
                 del self._connections[id], self._lives[id]
+                self._forget_name(handle._life)
             elif id in self._where and self._over is None:
                 self._where[id].say(kill=id)
         if waits:
             connection.end(died_of(connection.what, 9))
+
+    # ---- actors by name, and what actors ask of the pool
+
+    def get(self, name):
+        """A Handle of the actor by that name. ActorError: there is none."""
+        with self._lock:
+            if name not in self._names:
+                raise ActorError(f"there is no actor by the name of {name!r}")
+            return self._names[name]
+
+    def get_or_create(self, name, made, /, *args, **kwargs):
+        """A Handle of the actor by that name, which is made now if there is none. It lives until it is killed, dies for good, or its pool
+        does, whoever has a handle of it. Of several who ask at a time all get the same one."""
+        return self._get_or_make(name, lambda: self.create(made, *args, **kwargs))
+
+    def _get_or_make(self, name, make):
+        with self._lock:
+            handle = self._names.get(name)
+            if handle is None:
+                handle = self._names[name] = make()
+                for connection in list(self._connections.values()):  # any of them may ask for it
+                    connection.watch()
+            return handle
+
+    def _get_or_create_of(self, name, of, restarts, idempotent, body, buffers, handles):
+        """By an actor, which has described what it wants, and the handles that go along."""
+        return self._get_or_make(name, lambda: self._create(of, restarts, idempotent, body, [memoryview(b) for b in buffers], self._relay.lives_of(handles)))
+
+    def _forget_name(self, life):
+        """The lock is held. It is gone for good."""
+        for name in [name for name, handle in self._names.items() if handle._life is life]:
+            del self._names[name]
+
+    def _handle_of(self, number):
+        life = self._numbered.get(number)
+        if life is None:
+            raise ActorError("the actor has ended")
+        return Handle(self, life)
+
+    def _hear_wish(self, borrower, body, buffers):
+        """What an actor asks of its pool: (kind, body, buffers) of the answer."""
+        handles = QUESTION.unpack_from(body)[1]
+        at = QUESTION.size + handles * NUMBER.size
+        try:
+            wish, *what = pickle.loads(body[at:], buffers=buffers)
+            *answer, given = _travel.pickled(_WISHES[wish](self, *what))
+            self._relay.lend(borrower.id, self._relay.lives_of(given))
+            return _wire.DONE, *answer
+        except Exception as e:
+            return refused(e)
 
     def stats(self):
         """{"hosts", "slots", "running", "waiting"}: ints, of the hosts that are there."""
@@ -328,6 +381,8 @@ class Pool:
                 self._free.append(place)
             if life is not None and self._over is None and life.takes_another(status):
                 self._connect_again(life)
+            elif life is not None:
+                self._forget_name(life)
             self._start_waiting()
         if connection is not None:
             connection.died(died_of(connection.what, status))
@@ -354,6 +409,8 @@ class Pool:
             for life in [life for life in (self._lives.pop(id, None) for id in ids) if life is not None]:
                 if self._over is None and life.takes_another(None):
                     self._connect_again(life)
+                else:
+                    self._forget_name(life)
         place.control.close()
         for connection in lost:
             error = HostLost(f"{connection.what} was on {place.name}, which is gone")
@@ -371,6 +428,7 @@ class Pool:
             connections, self._connections, self._lives = self._connections, {}, {}
             self._waiting.clear()
             self._free.clear()
+            self._names.clear()
             for id in list(self._tokens):
                 self._forget_token(id)
             self._where = {}
@@ -422,8 +480,16 @@ class Pool:
         self.close()
 
 
-def _constructor(made, concurrency, args, kwargs):
-    """(pickle, buffers): arguments are read after the class, since they may be of its module."""
+_WISHES = {"get": Pool.get, "get_or_create_of": Pool._get_or_create_of, "kill": lambda pool, handle: pool.kill(handle)}
+
+
+def described(made, args, kwargs):
+    """(its name, restarts, idempotent, pickle, buffers) of an actor that is to be made. Its arguments are read after its class, since they may
+    be of its module."""
+    concurrency, restarts, idempotent = None, 0, frozenset()
+    if hasattr(made, "_primus_class"):  # what a class has by these names itself is its own
+        concurrency, restarts, idempotent, made = made.concurrency, made.restarts, made.idempotent, made._primus_class
     buffers = []
     data = pickle.dumps(args, 5, buffer_callback=lambda b: buffers.append(b.raw()))
-    return pickle.dumps((_ship.shipped(made), concurrency, data, pickle.dumps(kwargs, 5)), 5), buffers
+    body = pickle.dumps((_ship.shipped(made), concurrency, data, pickle.dumps(kwargs, 5)), 5)
+    return made.__qualname__, restarts, idempotent, body, buffers

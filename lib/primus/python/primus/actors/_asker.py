@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In an actor's process: handles of other actors, and what is asked of those, and of the pool, through the pool's process (_relay.py)."""
+import collections
+import concurrent.futures
+import itertools
+import threading
+import weakref
+
+from . import _relay, _travel, _wire
+from .errors import ActorError, NotSent, PoolClosed
+
+PENDING = concurrent.futures._base.PENDING
+current = None  # this process's Asker
+dropped = collections.deque()  # numbers of actors whose handle is gone: a handle may go anywhere, so that waits for no lock and is said later
+
+
+class Asked(concurrent.futures.Future):
+    """What another actor answers: a concurrent.futures.Future that can be awaited. While the only thread of an actor waits for it, no call
+    of its own runs."""
+
+    def __init__(self, asker):
+        super().__init__()
+        self._asker = asker
+        self._waiters = _Waiters(asker)
+
+    def result(self, timeout=None):
+        return super().result(self._wait(timeout))
+
+    def exception(self, timeout=None):
+        return super().exception(self._wait(timeout))
+
+    def _wait(self, timeout):
+        """How long is still to be waited for it."""
+        if self._state == PENDING and self._asker.actor.wait_for(self, timeout) and timeout is not None:
+            return 0
+        return timeout
+
+    def __await__(self):
+        import asyncio
+        return asyncio.wrap_future(self).__await__()
+
+
+class _Waiters(list):
+    """concurrent.futures.wait() and as_completed() put theirs in here: somebody has to read then."""
+
+    def __init__(self, asker):
+        super().__init__()
+        self._asker = asker
+
+    def append(self, waiter):
+        super().append(waiter)
+        self._asker.actor.read_beside()
+
+
+class Lent(_travel.Handle):
+    """Of another actor."""
+
+    __slots__ = ()
+
+    def __init__(self, pool, number, what, idempotent):
+        self._actor = pool, number, what, idempotent
+        self._finalize = weakref.finalize(self, dropped.append, number)
+        self._finalize.atexit = False
+
+    def _call(self, name, /, *args, **kwargs):
+        return current.call(self, name, args, kwargs)
+
+    def _kill(self):
+        current.wish("kill", self).result()
+
+
+class Asker:
+    """actor: what this process serves."""
+
+    def __init__(self, actor):
+        self.actor = actor
+        self._ids = itertools.count()
+        self._lock = threading.Lock()
+        self._pending = {}  # by id: (Asked, handles that are on their way)
+        self._over = None
+
+    def call(self, handle, name, args, kwargs):
+        """An Asked. What cannot be pickled is its exception, NotSent."""
+        _, number, what, idempotent = handle._actor
+        return self._ask(what, (name, args, kwargs), _wire.ASK, number, name in idempotent)
+
+    def wish(self, *what):
+        """An Asked of what the pool says."""
+        return self._ask("the pool", what, _wire.WISH)
+
+    def _ask(self, whom, value, kind, number=0, repeats=False):
+        asked = Asked(self)
+        try:
+            body, buffers, handles = _travel.pickled(value)
+        except Exception as e:
+            error = NotSent(f"{whom}: cannot be sent: {e}")
+            error.__cause__ = e
+            asked.set_exception(error)
+            return asked
+        id = next(self._ids)
+        with self._lock:
+            over = self._over
+            if over is None:
+                self._pending[id] = asked, handles
+        if over is not None:
+            asked.set_exception(over)
+            return asked
+        self.actor.answers.put(_wire.framed(kind, id, _relay.QUESTION.pack(number, len(handles), repeats) + numbers(handles) + body, buffers))
+        self.actor.answers.flush()
+        return asked
+
+    def hear(self, kind, id, body, buffers):
+        asked, _ = self._pending.pop(id, (None, None))
+        if asked is None:
+            return
+        from ._caller import decoded
+        raised, value = decoded("the actor", {_wire.GIVEN: _wire.DONE, _wire.REFUSED: _wire.RAISED, _wire.REFUSED_BROKEN: _wire.BROKEN}[kind], body, buffers)
+        if asked.set_running_or_notify_cancel():
+            (asked.set_exception if raised else asked.set_result)(value)
+
+    def waits(self):
+        """Whether something is under way."""
+        return bool(self._pending)
+
+    def end(self):
+        """Nothing more comes."""
+        with self._lock:
+            self._over = PoolClosed("the pool is closed, or nobody has this actor any more")
+            pending, self._pending = self._pending, {}
+        for asked, _ in pending.values():
+            if asked.set_running_or_notify_cancel():
+                asked.set_exception(self._over)
+
+
+def say_dropped(answers):
+    while dropped:
+        answers.put(_wire.framed(_wire.DROP, dropped.popleft(), b""))
+
+
+def numbers(handles):
+    return b"".join(_relay.NUMBER.pack(handle._actor[1]) for handle in handles)
+
+
+def begin(actor):
+    """This process serves that."""
+    global current
+    current = Asker(actor)
+    _travel.here = Lent
+
+
+def pool_says(*what):
+    """What the pool answers to an actor. ActorError: this process is none."""
+    if current is None:
+        raise ActorError("this process is no actor's")
+    return current.wish(*what).result()

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between actors: what one asks of another comes through the pool's process, which reads neither the question nor the answer. That one
+knows who has a handle of whom: the program, or an actor, to which it was lent.
+
+In the thread that has read the question, which waits for nobody."""
+import collections
+import contextlib
+import itertools
+import struct
+import threading
+
+from . import _wire
+from ._actor import told
+from ._caller import Future
+from .errors import ActorDied, ActorError
+
+QUESTION = struct.Struct("=QII")  # the actor's number, how many numbers of handles follow, whether it is asked again of the next process
+NUMBER = struct.Struct("=Q")
+ANSWERS = {_wire.DONE: _wire.GIVEN, _wire.RAISED: _wire.REFUSED, _wire.BROKEN: _wire.REFUSED_BROKEN}
+
+
+class Relayed(Future):
+    """A call of one actor by another. answer(kind, body, buffers) says what has come of it."""
+
+    takes_streams = False
+
+    def __init__(self, connection, answer, handles_to):
+        super().__init__(connection)
+        self._answer, self.handles_to = answer, handles_to
+
+    def forward(self, kind, body, buffers):
+        self._answer(kind, body, buffers)
+        super().set_result(None)
+
+    def set_exception(self, error):
+        self._answer(_wire.RAISED, *_wire.pickled(told(error)))
+        super().set_result(None)
+
+
+class Relay:
+    """name: the pool's. life_of(number): the Life of an actor, or None. wish(borrower, body, buffers): (kind, body, buffers) of what the pool
+    answers to an actor."""
+
+    def __init__(self, name, life_of, wish):
+        self.name, self._life_of, self._wish = name, life_of, wish
+        self._ids = itertools.count(1 << 63)  # of questions to actors; the program's begin at 0
+        self._lock = threading.RLock()
+        self._lent = collections.defaultdict(lambda: collections.defaultdict(list))  # by who has it (an id of a process), by number: [(its life, what holds that)]
+
+    # ---- who has a handle of whom
+
+    def lend(self, borrower, lives):
+        """borrower: the id of a process."""
+        with self._lock:
+            for life in lives:
+                self._lent[borrower][life.number].append((life, life.hold()))
+
+    def lives_of(self, handles):
+        """ActorError: one is of another pool."""
+        lives = [self._life_of(handle._actor[1]) if handle._actor[0] == self.name else None for handle in handles]
+        if None in lives:
+            raise ActorError(f"{handles[lives.index(None)]!r} is of another pool, or has ended")
+        return lives
+
+    def lend_numbers(self, borrower, numbers):
+        self.lend(borrower, [life for life in map(self._life_of, numbers) if life is not None])
+
+    def give_back(self, borrower, number):
+        with self._lock:
+            held = self._lent[borrower].get(number)
+            life, token = held.pop() if held else (None, None)
+        if life is not None:
+            life.let_go(token)
+
+    def forget(self, borrower):
+        """That process is gone."""
+        with self._lock:
+            held = [one for some in self._lent.pop(borrower, {}).values() for one in some]
+        for life, token in held:
+            life.let_go(token)
+
+    # ---- what an actor says
+
+    def hear(self, borrower, kind, id, body, buffers):
+        """borrower: its Connection."""
+        if kind == _wire.ASK:
+            self._ask(borrower, id, body, buffers)
+        elif kind == _wire.WISH:
+            with contextlib.suppress(OSError):
+                self._answer(borrower, id, *self._wish(borrower, body, buffers))
+        elif kind == _wire.LENT:
+            future = borrower.pending(id)
+            if isinstance(future, Relayed):
+                self.lend_numbers(future.handles_to, [n for n, in NUMBER.iter_unpack(body)])
+        elif kind == _wire.DROP:
+            self.give_back(borrower.id, id)
+
+    def _answer(self, borrower, id, kind, body, buffers):
+        borrower.push(ANSWERS[kind], id, body, buffers)
+
+    def _ask(self, borrower, id, body, buffers):
+        number, handles, repeats = QUESTION.unpack_from(body)
+        at = QUESTION.size + handles * NUMBER.size
+        if len(body) < at:
+            raise ValueError
+        life = self._life_of(number)
+        if life is None:
+            self._answer(borrower, id, _wire.RAISED, *_wire.pickled(told(ActorDied("the actor has ended"))))
+            return
+        connection = life.connection
+        self.lend_numbers(connection.id, [n for n, in NUMBER.iter_unpack(body[QUESTION.size:at])])
+        future = Relayed(connection, lambda *answer: self._answer(borrower, id, *answer), borrower.id)
+        if repeats:
+            future.repeat = life, body[at:], [memoryview(b) for b in buffers]
+        connection.relay(future, next(self._ids), body[at:], buffers)
+
+
+def refused(error):
+    """(kind, body, buffers) of an error of the pool's own."""
+    return (_wire.RAISED, *_wire.pickled(told(error if isinstance(error, ActorError) else ActorError(str(error)))))

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handles that go along to other actors, what those ask by them, and actors that are found by a name."""
+import os
+import pathlib
+import pickle
+import signal
+import sys
+import time
+
+import numpy as np
+import pytest
+
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
+
+import acting_hosts  # noqa: E402
+from acting import AsyncFriend, Counter, Friend, Plain, Threaded, ThreadedFriend  # noqa: E402
+from acting_hosts import until  # noqa: E402
+from primus import actors  # noqa: E402
+
+
+@pytest.fixture(params=[1, 2])
+def pool(request):
+    """Four slots, here or on two hosts."""
+    with acting_hosts.places(request.param) as pool:
+        yield pool
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Who dies soon after it was made is made again without a pause."""
+    monkeypatch.setattr("primus.actors._life.SOON_SECONDS", 0)
+
+
+def running(pool):
+    return pool.stats()["running"]
+
+
+# ---- handles
+
+def test_as_an_argument_and_as_a_result(pool):
+    """It is the same actor, whoever asks; the program gets it back as its own."""
+    counter = Counter(5)
+    one, other = Friend(counter), Friend()
+    assert one.ask("add", 2).result() == 7
+    other.know(counter).result()
+    assert other.ask("add", 1).result() == 8 and counter.add(1).result() == 9
+    back = one.known().result()
+    assert isinstance(back, actors.Handle) and repr(back) == repr(counter) and back.add(1).result() == 10
+    assert [f.result() for f in [other.ask("add", 1) for _ in range(100)]] == list(range(11, 111)), "in their order"
+    assert one.ask("echo", {"deep": [counter]}).result()["deep"][0].add(1).result() == 111
+
+
+def test_from_one_actor_to_another(pool):
+    """As an argument, and in what another one returns."""
+    counter, one, other, third = Counter(1), Friend(), Friend(), Friend()
+    one.know(counter).result()
+    one.tell(other).result()
+    assert other.ask("add", 1).result() == 2
+    third.know(other).result()
+    assert third.ask("known").result().add(1).result() == 3
+    one.forget().result()
+    other.forget().result()
+    assert counter.add(1).result() == 4
+
+
+def test_arrays(pool):
+    friend, array = Friend(Counter()), np.arange(1 << 20, dtype=np.uint8)
+    back = friend.ask("change", array).result()
+    assert back[0] == 1 and (back[1:] == array[1:]).all() and back.flags.writeable
+
+
+def test_it_lives_while_somebody_has_it(pool):
+    counter, one, other = Counter(1), Friend(), Friend()
+    counter.add(1).result()
+    one.know(counter).result()
+    one.tell(other).result()
+    del counter
+    one.forget().result()
+    assert other.ask("add", 1).result() == 3 and running(pool) == 3
+    other.forget().result()
+    until(lambda: running(pool) == 2)
+    made = Friend(Counter(7))
+    assert made.ask("add", 1).result() == 8 and running(pool) == 4
+    del made  # the last one who has it ends
+    until(lambda: running(pool) == 2)
+
+
+def test_who_had_it_is_killed(pool):
+    counter = Counter(1)
+    one = pool.create(Plain)
+    one.note(counter).result()
+    pid = pool.pid(counter)
+    del counter
+    assert one.noted().result()[0].add(1).result() == 2
+    os.kill(pool.pid(one), signal.SIGKILL)
+    until(lambda: running(pool) == 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_program_that_never_waits(pool):
+    """What actors ask each other is heard all the same."""
+    counter = Counter(0)
+    friends = [Friend(counter) for _ in range(2)]
+    for friend in friends:
+        for _ in range(50):
+            friend.ask("add", 1)
+    time.sleep(0.1)
+    until(lambda: counter.add(0).result() == 100)
+
+
+def test_what_goes_wrong(pool):
+    """An exception of the other one, what cannot be sent, and how it has died: as the program hears it."""
+    plain = pool.create(Plain, 1)
+    one = Friend(plain)
+    with pytest.raises(ZeroDivisionError) as e:
+        one.ask("fail").result()
+    assert "return 1 / 0" in str(e.value.__cause__), "where in the other actor"
+    for name, args, match in (("lock", (), "returned cannot be sent"), ("_n", (), "not for others"), ("nothing", (), "no attribute")):
+        with pytest.raises((actors.NotSent, AttributeError), match=match):
+            one.ask(name, *args).result()
+    assert one.ask("add", 1).result() == 2
+    with pytest.raises(actors.ActorDied, match="exited with status 5"):
+        one.ask("exit", 5).result()
+    with pytest.raises(actors.ActorDied, match="exited with status 5"):
+        one.ask("add", 1).result()
+    one.know(Threaded()).result()
+    with pytest.raises(actors.NotSent, match="goes to the program alone"):
+        one.ask("count", 3).result()
+    one.know(pool.create(Plain, 2, fail=True)).result()
+    with pytest.raises(actors.NotConstructed, match="no 2"):
+        one.ask("add", 1).result()
+
+
+def test_it_is_asked_again_of_the_next_process(pool, at_once, tmp_path):
+    """What is idempotent; and a constructor's handles are there again, too."""
+    counter = Counter(3)
+    sleeper = Friend(counter)
+    one = Friend(sleeper)
+    told = tmp_path / "told"
+    asked = one.ask("sleepily", str(told), 1.0)
+    until(told.exists)
+    os.kill(pool.pid(sleeper), signal.SIGKILL)
+    assert asked.result(30) == pool.pid(sleeper) and told.read_text() == ".."
+    del counter
+    assert sleeper.ask("add", 1).result() == 4
+
+
+def test_timeouts_and_ways_to_wait(pool):
+    plain = pool.create(Plain)
+    one = Friend(plain)
+    began = time.monotonic()
+    assert one.ask_within(0.05, "sleep", 0.5).result() == "later" and time.monotonic() - began < 0.4
+    counter = Counter(0)
+    one.know(counter).result()
+    n = 0
+    for way in ("result", "wait", "as_completed", "thread"):
+        assert one.ask_many(20, way).result(10) == list(range(n + 1, n + 21)), way
+        n += 20
+        assert one.ask("add", 0).result(10) == n, "calls that came meanwhile are done"
+
+
+def test_tasks_and_threads(pool):
+    counter = Counter(0)
+    one = AsyncFriend(counter)
+    assert sorted(one.ask(20).result(10)) == list(range(1, 21))
+    several = [one.ask_and_wait(5), one.note(7), one.ask(5)]
+    assert several[0].result(10) == list(range(21, 26)) and several[1].result(10) == 7 and len(several[2].result(10)) == 5
+    threaded = ThreadedFriend(counter)
+    got = [f.result(10) for f in [threaded.ask(10) for _ in range(4)]]
+    assert sorted(sum(got, [])) == list(range(31, 71))
+
+
+def test_it_goes_nowhere_else(pool):
+    counter = Counter(1)
+    with pytest.raises(pickle.PicklingError, match="nowhere else"):
+        pickle.dumps(counter)
+    with actors.Pool(slots=1, private=True) as other:
+        stranger = other.create(Plain)
+        with pytest.raises(actors.NotSent, match="of another pool"):
+            stranger.echo(counter).result()
+        with pytest.raises(actors.ActorError, match="of another pool"):
+            other.create(Friend, counter)
+        assert stranger.add(1).result() == 1
+    assert counter.add(1).result() == 2
+
+
+def test_the_pool_is_closed_meanwhile(pool):
+    plain = pool.create(Plain)
+    asked = Friend(plain).ask("sleep", 60)
+    time.sleep(0.2)
+    pool.close()
+    with pytest.raises(actors.PoolClosed):
+        asked.result(10)
+
+
+# ---- names
+
+def test_names(pool):
+    """Whoever asks, program or actor, gets the same one; it lives while nobody has a handle."""
+    with pytest.raises(actors.ActorError, match="no actor by the name of 'x'"):
+        actors.get("x")
+    one, other = Friend(), Friend()
+    with pytest.raises(actors.ActorError, match="no actor by the name of 'x'"):
+        one.find("x").result()
+    made = [f.result() for f in [friend.find_or_make("x", Counter, 5) for friend in (one, other) for _ in range(5)]]
+    assert len({repr(m) for m in made}) == 1 and running(pool) == 3
+    del made
+    assert actors.get_or_create("x", Counter, 100).add(1).result() == 6
+    assert pool.get("x").add(1).result() == 7 and other.find("x").result().add(1).result() == 8
+    one.know(pool.get("x")).result()
+    one.kill().result()
+    until(lambda: running(pool) == 2)
+    with pytest.raises(actors.ActorError, match="no actor by the name"):
+        pool.get("x")
+    assert pool.get_or_create("x", Counter, 1).add(1).result() == 2
+
+
+def test_a_name_outlives_a_restart(pool, at_once):
+    named = actors.get_or_create("y", Friend)
+    pid = named.pid().result()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: pool.pid(pool.get("y")) not in (None, pid), 20)
+    assert pool.get("y").pid().result(20) != pid
+    one = Friend(Counter(3))
+    assert one.find_or_make("z", Friend, one.known().result()).result().ask("add", 1).result() == 4, "handles go along to what an actor makes"
