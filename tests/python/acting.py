@@ -310,3 +310,43 @@ class ThreadedFriend:
 
     def ask(self, n):
         return [self.other.add(1).result() for _ in range(n)]
+
+
+@actors.remote(restarts=float("inf"))
+class Keeper:
+    """Keeps what it is over restarts."""
+
+    def __init__(self, start, wrong=False):
+        self.n, self.array, self.wrong = start, bytearray(1 << 20), wrong
+
+    def __primus_save__(self):
+        if self.n == 13:
+            raise ValueError("thirteen is not kept")
+        return self.n, bytes(self.array[:1]) * (1 << 20)
+
+    def __primus_restore__(self, state):
+        if self.wrong:
+            raise ValueError("not restored")
+        self.n, array = state
+        self.array[:] = array
+
+    def add(self, k):
+        self.n += k
+        self.array[0] = self.n % 256
+        return self.n
+
+    def seen(self):
+        return self.n, self.array[0], self.array[-1]
+
+    def die(self):
+        os._exit(3)
+
+
+class Seldom(Keeper.local):
+    """Every third call."""
+
+
+class Tasked(Keeper.local):
+    async def add(self, k):
+        self.n += k
+        return self.n

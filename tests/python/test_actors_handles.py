@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handles that go along to other actors, what those ask by them, and actors that are found by a name."""
+import contextlib
 import os
 import pathlib
 import pickle
+import random
 import signal
 import sys
 import time
@@ -14,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
 
 import acting_hosts  # noqa: E402
-from acting import AsyncFriend, Counter, Friend, Plain, Threaded, ThreadedFriend  # noqa: E402
+from acting import AsyncFriend, Counter, Friend, Keeper, Plain, Seldom, Tasked, Threaded, ThreadedFriend  # noqa: E402
 from acting_hosts import until  # noqa: E402
 from primus import actors  # noqa: E402
 
@@ -140,7 +142,7 @@ def test_it_is_asked_again_of_the_next_process(pool, at_once, tmp_path):
     one = Friend(sleeper)
     told = tmp_path / "told"
     asked = one.ask("sleepily", str(told), 1.0)
-    until(told.exists)
+    until(lambda: told.exists() and told.read_text())
     os.kill(pool.pid(sleeper), signal.SIGKILL)
     assert asked.result(30) == pool.pid(sleeper) and told.read_text() == ".."
     del counter
@@ -195,6 +197,29 @@ def test_the_pool_is_closed_meanwhile(pool):
         asked.result(10)
 
 
+@pytest.mark.parametrize("seed", [1])
+def test_killed_at_random(pool, at_once, seed):
+    """Actors that ask each other, by handles and by a name, and give handles away: each call is answered or fails by name, nobody hangs, and
+    no slot is lost."""
+    r, known = random.Random(seed), Friend(None)
+    askers, outcomes = [Friend(known) for _ in range(2)], set()
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        called = []
+        for k in range(20):
+            one = r.choice(askers)
+            called += [one.ask("known"), one.find_or_make("n", Counter, k), one.know(known), one.ask("find", "n"), one.ask("sleepily", os.devnull, 0)]
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pool.pid(r.choice([known, *askers])) or 1 << 22, signal.SIGKILL)
+        outcomes |= {type(f.exception(20)) for f in called}
+        askers = [one if one.pid().exception(20) is None else Friend(known) for one in askers]
+        if known.pid().exception(20) is not None:
+            known = Friend(None)
+    assert outcomes <= {type(None), actors.ActorDied, actors.ActorError} and actors.ActorDied in outcomes
+    del askers, known, one, called
+    until(lambda: running(pool) == 1)
+
+
 # ---- names
 
 def test_names(pool):
@@ -225,3 +250,42 @@ def test_a_name_outlives_a_restart(pool, at_once):
     assert pool.get("y").pid().result(20) != pid
     one = Friend(Counter(3))
     assert one.find_or_make("z", Friend, one.known().result()).result().ask("add", 1).result() == 4, "handles go along to what an actor makes"
+
+
+# ---- what an actor is, over restarts
+
+def test_it_is_what_it_was(pool, at_once):
+    """Behind each call that was answered, however it dies; one that could not be kept says so."""
+    one = Keeper(5)
+    assert [one.add(1).result() for _ in range(4)] == [6, 7, 8, 9]
+    for n in range(9, 12):
+        pid = pool.pid(one)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: pool.pid(one) not in (None, pid), 20)
+        assert one.seen().result(20) == (n, n, n) and one.add(1).result(20) == n + 1
+    with pytest.raises(ValueError, match="thirteen is not kept"):
+        one.add(1).result()
+    with pytest.raises(actors.ActorDied):
+        one.die().result()
+    assert one.seen().result(20)[0] == 12
+
+
+def test_it_is_kept_now_and_then(pool, at_once):
+    for made, kept in ((actors.remote(restarts=1, saves=3)(Seldom), 3), (actors.remote(restarts=1, concurrency=4)(Seldom), 5), (actors.remote(restarts=1)(Tasked), 5)):
+        one = pool.create(made, 0)
+        assert [one.add(1).result(20) for _ in range(5)] == [1, 2, 3, 4, 5]
+        one.die().exception(20)
+        assert one.seen().result(20)[0] == kept, made
+
+
+def test_what_cannot_be_kept(pool, at_once):
+    one = Keeper(5, wrong=True)
+    one.add(1).result()
+    one.die().exception()
+    with pytest.raises(actors.NotConstructed, match="not restored"):
+        one.seen().result(20)
+    for options in ({"saves": 1}, {"restarts": 1, "saves": 0}):
+        with pytest.raises(ValueError, match="saves is at least 1"):
+            actors.remote(**options)(Seldom)
+    with pytest.raises(ValueError, match="saves is at least 1"):
+        actors.remote(restarts=1, saves=1)(Plain)

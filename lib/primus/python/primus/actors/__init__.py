@@ -43,14 +43,18 @@ class RemoteClass:
 
     local   the class itself"""
 
-    def __init__(self, made, concurrency=None, restarts=0):
+    def __init__(self, made, concurrency=None, restarts=0, saves=None):
         if not isinstance(made, type):
             raise TypeError(f"@remote is for classes, and {made!r} is none")
         if concurrency is not None and concurrency < 1:
             raise ValueError("concurrency is at least 1")
         if restarts < 0:
             raise ValueError("restarts is not below 0")
+        keeps = hasattr(made, "__primus_save__") and hasattr(made, "__primus_restore__")
+        if saves is not None and (saves < 1 or not restarts or not keeps):
+            raise ValueError("saves is at least 1, and for a class with restarts=N that has __primus_save__ and __primus_restore__")
         self._primus_class, self.concurrency, self.restarts = made, concurrency, restarts
+        self.saves = (saves or 1) if restarts and keeps else 0
         self.idempotent = frozenset(name for name in dir(made) if getattr(getattr(made, name, None), "_primus_idempotent", False))
         if self.idempotent and not restarts:
             raise ValueError(f"{made.__qualname__}.{min(self.idempotent)} is idempotent, and nobody would call it again: @remote(restarts=N)")
@@ -58,7 +62,7 @@ class RemoteClass:
 
     def __reduce__(self):
         """By its name, as a class; by value where the script alone knows it."""
-        return self.__qualname__ if by_name(self) else (RemoteClass, (self._primus_class, self.concurrency, self.restarts))
+        return self.__qualname__ if by_name(self) else (RemoteClass, (self._primus_class, self.concurrency, self.restarts, self.saves or None))
 
     @property
     def local(self):
@@ -71,16 +75,18 @@ class RemoteClass:
         return lambda *args, **kwargs: pool.create(self, *args, **kwargs)
 
 
-def remote(made=None, *, concurrency=None, restarts=0):
+def remote(made=None, *, concurrency=None, restarts=0, saves=None):
     """@remote, or with
 
     concurrency=N   up to so many calls at a time, in threads, or of async methods as tasks (1000)
     restarts=N      so often it is made again when it dies, or its host does, by its constructor; float("inf"): always. Calls that were
                     under way raise ActorDied and are not done again (but see idempotent), those behind that wait for it. One that died
-                    within five seconds is made again five seconds later. Not behind kill() and exit status 0."""
+                    within five seconds is made again five seconds later. Not behind kill() and exit status 0.
+    saves=N         behind each Nth call (1), before its result is given, the pool is told what __primus_save__() returns; the actor that is
+                    made again gets that with __primus_restore__(state) when it has been constructed. Handles are no part of it."""
     if made is None:
-        return lambda one: RemoteClass(one, concurrency, restarts)
-    return RemoteClass(made, concurrency, restarts)
+        return lambda one: RemoteClass(one, concurrency, restarts, saves)
+    return RemoteClass(made, concurrency, restarts, saves)
 
 
 def idempotent(method):

@@ -85,6 +85,7 @@ class Actor:
         self.reader, self.answers = reader, Answers(s)
         self.queue = collections.OrderedDict()  # by id: (body, buffers) of calls that have not begun
         self.object = self.broken = None
+        self.saves, self.unsaved = 0, 0  # behind so many calls its state is said; how many there were since
         self.credit = {}  # by id, of generators that run: items that may be said
         self.leaving = False  # nothing more will come
         self.socket = s
@@ -162,6 +163,8 @@ class Actor:
             elif kind == _wire.MORE:
                 if id in self.credit:
                     self.credit[id] += int(body)
+            elif kind == _wire.RESTORE:
+                self.restore(body, buffers)
             elif kind in (_wire.GIVEN, _wire.REFUSED, _wire.REFUSED_BROKEN):
                 _asker.current.hear(kind, id, body, buffers)
             else:
@@ -185,7 +188,7 @@ class Actor:
                     raise _wire.Malformed("an actor begins with its class")
                 concurrency = None
                 try:
-                    data, concurrency, args, kwargs = pickle.loads(body)
+                    data, concurrency, self.saves, args, kwargs = pickle.loads(body)
                     made = _ship.taken(data)
                     args, kwargs = pickle.loads(args, buffers=buffers), pickle.loads(kwargs)
                     self.object = made(*args, **kwargs)
@@ -195,6 +198,24 @@ class Actor:
                 else:
                     self.answers.say(_wire.DONE, id, None)
                 return concurrency
+
+    def restore(self, body, buffers):
+        """What the object was when the process before had answered its last call."""
+        try:
+            if not self.broken:
+                self.object.__primus_restore__(pickle.loads(body, buffers=buffers))
+        except Exception as e:
+            self.broken = told(e)
+
+    def save(self):
+        """Behind a call, before it is answered. What __primus_save__() raises, and what pickle does."""
+        if self.saves:
+            with self.taking:
+                self.unsaved += 1
+                if self.unsaved < self.saves:
+                    return
+                self.unsaved = 0
+            self.answers.put(_wire.framed(_wire.STATE, 0, *_wire.pickled(self.object.__primus_save__())))
 
     def read_call(self, body, buffers):
         """(the bound method, args, kwargs)"""
@@ -207,6 +228,7 @@ class Actor:
             value = method(*args, **kwargs)
             if isinstance(value, types.GeneratorType):
                 value = self.stream(id, value)
+            self.save()
         except Exception as e:
             self.answers.say(_wire.RAISED, id, told(e))
         else:

@@ -293,6 +293,11 @@ class Connection:
         self._relay.lend(self.id, lent)
         return self._start(Future(self), _wire.CREATE, body, buffers)
 
+    def restore(self, body, buffers):
+        """Behind construct(), before all calls, of an actor that has no process yet: what it was."""
+        with self._sending:
+            self._held.extend(_wire.framed(_wire.RESTORE, 0, body, buffers))
+
     def _lend(self, future, handles):
         future.lent = self._relay.lives_of(handles)
         self._relay.lend(self.id, future.lent)

@@ -14,6 +14,7 @@ class Life:
 
     def __init__(self, number, what, restarts, body, buffers, idempotent, lent=()):
         self.number, self.idempotent, self.lent = number, idempotent, lent
+        self.state = None  # (pickle, buffers) of what it said last of itself, if it keeps that
         self._holders = set()  # one object for each handle that somebody has
         self.what, self.connection, self.released = what, None, False
         self._left, self._began = restarts, time.monotonic()

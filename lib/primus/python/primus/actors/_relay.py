@@ -39,10 +39,10 @@ class Relayed(Future):
 
 class Relay:
     """name: the pool's. life_of(number): the Life of an actor, or None. wish(borrower, body, buffers): (kind, body, buffers) of what the pool
-    answers to an actor."""
+    answers to an actor. keep(id of a process, body, buffers): its object's state, over restarts."""
 
-    def __init__(self, name, life_of, wish):
-        self.name, self._life_of, self._wish = name, life_of, wish
+    def __init__(self, name, life_of, wish, keep):
+        self.name, self._life_of, self._wish, self._keep = name, life_of, wish, keep
         self._ids = itertools.count(1 << 63)  # of questions to actors; the program's begin at 0
         self._lock = threading.RLock()
         self._lent = collections.defaultdict(lambda: collections.defaultdict(list))  # by who has it (an id of a process), by number: [(its life, what holds that)]
@@ -94,6 +94,8 @@ class Relay:
                 self.lend_numbers(future.handles_to, [n for n, in NUMBER.iter_unpack(body)])
         elif kind == _wire.DROP:
             self.give_back(borrower.id, id)
+        elif kind == _wire.STATE:
+            self._keep(borrower.id, body, [memoryview(b) for b in buffers])
 
     def _answer(self, borrower, id, kind, body, buffers):
         borrower.push(ANSWERS[kind], id, body, buffers)

@@ -28,6 +28,7 @@ class AsyncActor(Actor):
                     value = await value
                 elif isinstance(value, (types.AsyncGeneratorType, types.GeneratorType)):
                     value = await self._stream(id, value)
+                self.save()
         except asyncio.CancelledError:
             pass  # who has cancelled it waits for nothing
         except Exception as e:

@@ -127,7 +127,7 @@ class Pool:
         self.name = os.urandom(8).hex()  # in handles that travel
         self._numbered = weakref.WeakValueDictionary()  # lives, by number
         self._names = {}  # Handles of actors that have one
-        self._relay = Relay(self.name, self._numbered.get, self._hear_wish)
+        self._relay = Relay(self.name, self._numbered.get, self._hear_wish, self._keep_state)
         _travel.makers[self.name] = self._handle_of
         self._where = {}  # by id: the Place of those that were started
         self._places = []
@@ -236,6 +236,8 @@ class Pool:
         """The lock is held. What is called from now on waits for it; what was under way is lost."""
         connection = self._connect(life)
         connection.construct(life.body, life.buffers, life.lent)  # held back, since it has no socket
+        if life.state is not None:
+            connection.restore(*life.state)
         if life.begins_soon():
             self._watcher.in_a_while(lambda: self._wait_for_slot(connection.id))
         else:
@@ -302,6 +304,11 @@ class Pool:
     def _get_or_create_of(self, name, of, restarts, idempotent, body, buffers, handles):
         """By an actor, which has described what it wants, and the handles that go along."""
         return self._get_or_make(name, lambda: self._create(of, restarts, idempotent, body, [memoryview(b) for b in buffers], self._relay.lives_of(handles)))
+
+    def _keep_state(self, id, *state):
+        life = self._lives.get(id)
+        if life is not None:
+            life.state = state
 
     def _forget_name(self, life):
         """The lock is held. It is gone for good."""
@@ -486,10 +493,10 @@ _WISHES = {"get": Pool.get, "get_or_create_of": Pool._get_or_create_of, "kill": 
 def described(made, args, kwargs):
     """(its name, restarts, idempotent, pickle, buffers) of an actor that is to be made. Its arguments are read after its class, since they may
     be of its module."""
-    concurrency, restarts, idempotent = None, 0, frozenset()
+    concurrency, restarts, saves, idempotent = None, 0, 0, frozenset()
     if hasattr(made, "_primus_class"):  # what a class has by these names itself is its own
-        concurrency, restarts, idempotent, made = made.concurrency, made.restarts, made.idempotent, made._primus_class
+        concurrency, restarts, saves, idempotent, made = made.concurrency, made.restarts, made.saves, made.idempotent, made._primus_class
     buffers = []
     data = pickle.dumps(args, 5, buffer_callback=lambda b: buffers.append(b.raw()))
-    body = pickle.dumps((_ship.shipped(made), concurrency, data, pickle.dumps(kwargs, 5)), 5)
+    body = pickle.dumps((_ship.shipped(made), concurrency, saves, data, pickle.dumps(kwargs, 5)), 5)
     return made.__qualname__, restarts, idempotent, body, buffers
