@@ -5,6 +5,7 @@ import os
 import pathlib
 import pickle
 import random
+import re
 import signal
 import sys
 import time
@@ -289,3 +290,32 @@ def test_what_cannot_be_kept(pool, at_once):
             actors.remote(**options)(Seldom)
     with pytest.raises(ValueError, match="saves is at least 1"):
         actors.remote(restarts=1, saves=1)(Plain)
+
+
+# ---- what there is of them
+
+def test_what_there_is(pool):
+    """Who runs where, who waits for what, and how who is gone has ended."""
+    one, other = Friend(), pool.get_or_create("x", Counter, 5)
+    one.pid().result(), other.add(1).result()
+    found = {actor["actor"]: actor for actor in pool.actors()}
+    assert found["Friend 0"] == {"actor": "Friend 0", "name": None, "state": "running", "host": pool.host(one), "pid": pool.pid(one), "calls": 0, "restarts": 1}
+    assert found["Plain 1"]["name"] == "x" and found["Plain 1"]["restarts"] == 0
+    assert re.fullmatch(rf"Friend 0 runs on .+ as process {pool.pid(one)}, 0 calls are under way", pool.why(one))
+    more = [pool.create(Plain) for _ in range(4)]
+    slow = more[0].sleep(0.5)
+    assert pool.why(more[2]) == "Plain 4 waits for a slot: all 4 are taken, and 0 others wait before it"
+    assert pool.why(more[3]) == "Plain 5 waits for a slot: all 4 are taken, and 1 others wait before it"
+    assert {actor["actor"]: actor["state"] for actor in pool.actors()}["Plain 5"] == "waiting"
+    until(lambda: "1 calls are under way" in pool.why(more[0]))
+    slow.result()
+    more[0].exit(4).exception()
+    assert pool.why(more[0]) == "Plain 2 has ended: Plain 2 has exited with status 4"
+    os.kill(pool.pid(one), signal.SIGKILL)
+    until(lambda: pool.why(one) == "Friend 0 has died soon after it was made, and is made again within some seconds")
+
+
+def test_no_host_yet():
+    with actors.Pool.of_job(port=0, secret=acting_hosts.SECRET) as pool:
+        one = Counter(1)
+        assert pool.why(one) == "Plain 0 waits for a host: none has connected yet" and pool.actors()[0]["state"] == "waiting"

@@ -319,6 +319,10 @@ class Connection:
             if self._attached.is_set():
                 self._watcher.later(self.go_on)
 
+    def under_way(self):
+        """How many calls have not been answered; streams that go on are such. The first one of all is the constructor's."""
+        return len(self._pending) + len(self._streams) - (0 in self._pending)
+
     def pending(self, id):
         return self._pending.get(id)
 

@@ -43,6 +43,14 @@ class Job:
             reason = "it has ended"
         return f"job {self.number}, which the pool runs in: {reason}"
 
+    def why_waits(self):
+        """What primusctl says of it."""
+        try:
+            said = _run(["why", str(self.number)]).strip()
+        except NotStarted as e:
+            said = str(e)
+        return f"job {self.number}: {said}"
+
     def end(self, hosts):
         """Hosts end by themselves when the pool does; where not all are there, what is on its way or waits for a place does by this."""
         if hosts == self._hosts and self._has_ended(BY_ITSELF_SECONDS):

@@ -34,6 +34,10 @@ class Life:
             self.released = True
             self.connection.release()
 
+    def left(self):
+        """So often it may be made again."""
+        return self._left
+
     def end(self):
         """It is not made again."""
         self._left = 0

@@ -333,6 +333,42 @@ class Pool:
         except Exception as e:
             return refused(e)
 
+    def actors(self):
+        """[{"actor", "name", "state": "waiting", "starting" or "running", "host", "pid", "calls", "restarts"}] of those that have not ended: the
+        name that it was given, or None; where it is, or None; calls that have not been answered; how often it may be made again."""
+        for connection in list(self._connections.values()):
+            connection.look()
+        with self._lock:
+            names = {handle._life: name for name, handle in self._names.items()}
+            found = []
+            for id, life in self._lives.items():
+                place = self._where.get(id)
+                pid = place and place.started.get(id)
+                found.append({"actor": life.what, "name": names.get(life), "state": "running" if pid else "starting" if place else "waiting",
+                              "host": place and place.name, "pid": pid, "calls": life.connection.under_way(), "restarts": life.left()})
+            return found
+
+    def why(self, handle):
+        """A sentence: what the actor waits for, or where it runs, or how it has ended."""
+        life = handle._life
+        life.connection.look()
+        with self._lock:
+            connection = life.connection
+            id, what = connection.id, life.what
+            over, place = self._over or connection.over, self._where.get(id)
+            behind = list(self._waiting).index(id) if id in self._waiting else None
+            pid = place and place.started.get(id)
+            slots, job = sum(p.slots for p in self._places), self._job
+        if over is not None:
+            return f"{what} has ended: {over}"
+        if place is not None:
+            return f"{what} runs on {place.name} as process {pid}, {connection.under_way()} calls are under way" if pid else f"{what} is started on {place.name}"
+        if behind is None:
+            return f"{what} has died soon after it was made, and is made again within some seconds"
+        if not slots:
+            return f"{what} waits for a host: " + (job.why_waits() if job else "none has connected yet")
+        return f"{what} waits for a slot: all {slots} are taken, and {behind} others wait before it"
+
     def stats(self):
         """{"hosts", "slots", "running", "waiting"}: ints, of the hosts that are there."""
         with self._lock:
