@@ -23,7 +23,7 @@ PACKAGES = tree.PACKAGES + ["rpm", "dnf", "pkgconf"]
 NAMES = {
     "systemd": "systemd", "dbus": "dbus", "polkit": "polkitd", "gnutls": "libgnutls30", "libarchive": "libarchive13",
     "libsmartcols": "libsmartcols1", "libcurl": "libcurl3-gnutls", "librdkafka": "librdkafka1", "python3": "python3",
-    "python3-pyyaml": "python3-yaml",
+    "python3-pyyaml": "python3-yaml", "python3-cloudpickle": "python3-cloudpickle", "openssl": "openssl",
 }
 
 STANDS_FOR_FEDORA = """

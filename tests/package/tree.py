@@ -17,7 +17,7 @@ from sandboxlib.state import CACHE, SandboxError, locked  # noqa: E402
 PACKAGES = rootfs.LIBRARIES + """
     cockpit-bridge
     systemd systemd-sysv dbus libpam-systemd polkitd passwd iproute2 procps apt debconf
-    python3 python3-numpy python3-yaml bash-completion man-db needrestart unattended-upgrades
+    python3 python3-numpy python3-yaml python3-cloudpickle openssl bash-completion man-db needrestart unattended-upgrades
 """.split()
 RECIPE = 1
 

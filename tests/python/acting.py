@@ -338,6 +338,10 @@ class Keeper:
     def seen(self):
         return self.n, self.array[0], self.array[-1]
 
+    def change_and_fail(self):
+        self.n += 100
+        return 1 / 0
+
     def die(self):
         os._exit(3)
 

@@ -264,6 +264,9 @@ def test_it_is_what_it_was(pool, at_once):
         os.kill(pid, signal.SIGKILL)
         until(lambda: pool.pid(one) not in (None, pid), 20)
         assert one.seen().result(20) == (n, n, n) and one.add(1).result(20) == n + 1
+    assert isinstance(one.change_and_fail().exception(), ZeroDivisionError)
+    one.die().exception()
+    assert one.add(-100).result(20) == 12, "what a call has changed that raised is kept, too"
     with pytest.raises(ValueError, match="thirteen is not kept"):
         one.add(1).result()
     with pytest.raises(actors.ActorDied):

@@ -322,7 +322,7 @@ def test_who_dies(e, port):
             xparl(e, "connect", "--address", f"localhost:{port}", "--cpu_num", "1")
             waiting.stdin.write("\n")
             waiting.stdin.flush()
-            assert re.match(r"add: Runner 0 was on .*, which is gone\n|add: the pool is closed\n", said := waiting.stdout.readline()), said
+            assert re.match("add: Runner 0 was on .*, which is gone\n|add: the worker on .* has ended", said := waiting.stdout.readline()), said
             assert waiting.stdout.readline() == "8\n"
             os.kill(running["master"], signal.SIGKILL)
             waiting.stdin.write("\n")

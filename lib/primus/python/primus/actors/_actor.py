@@ -98,13 +98,14 @@ class Actor:
 
     def read(self, block):
         """False: nothing has come (and block is False), or nothing will any more."""
-        if self.beside is not None:
-            with self.reading:
-                return self._read(block)
-        self.alone = True
-        came = self._read(block)
+        self.alone = True  # first: who begins to read beside it looks at that
+        if self.beside is None:
+            came = self._read(block)
+            self.alone = False
+            return came
         self.alone = False
-        return came
+        with self.reading:
+            return self._read(block)
 
     def _read(self, block):
         try:
@@ -163,8 +164,6 @@ class Actor:
             elif kind == _wire.MORE:
                 if id in self.credit:
                     self.credit[id] += int(body)
-            elif kind == _wire.RESTORE:
-                self.restore(body, buffers)
             elif kind in (_wire.GIVEN, _wire.REFUSED, _wire.REFUSED_BROKEN):
                 _asker.current.hear(kind, id, body, buffers)
             else:
@@ -180,10 +179,14 @@ class Actor:
     # ---- what is done
 
     def construct(self):
-        """The first frame. Raises Ended."""
+        """The first frame, or the second one: what the object was, when it is made again, comes before it. Raises Ended."""
+        kept = None
         while True:
             self.reader.read(True)
             for kind, id, body, buffers in self.reader.frames():
+                if kind == _wire.RESTORE:
+                    kept = body, buffers
+                    continue
                 if kind != _wire.CREATE:
                     raise _wire.Malformed("an actor begins with its class")
                 concurrency = None
@@ -192,6 +195,8 @@ class Actor:
                     made = _ship.taken(data)
                     args, kwargs = pickle.loads(args, buffers=buffers), pickle.loads(kwargs)
                     self.object = made(*args, **kwargs)
+                    if kept:
+                        self.object.__primus_restore__(pickle.loads(kept[0], buffers=kept[1]))
                 except Exception as e:
                     self.broken = told(e)
                     self.answers.say(_wire.BROKEN, id, self.broken)
@@ -199,23 +204,22 @@ class Actor:
                     self.answers.say(_wire.DONE, id, None)
                 return concurrency
 
-    def restore(self, body, buffers):
-        """What the object was when the process before had answered its last call."""
-        try:
-            if not self.broken:
-                self.object.__primus_restore__(pickle.loads(body, buffers=buffers))
-        except Exception as e:
-            self.broken = told(e)
-
-    def save(self):
-        """Behind a call, before it is answered. What __primus_save__() raises, and what pickle does."""
+    def answer(self, id, kind, value):
+        """What has come of a call, behind what the object is by now. Where that cannot be had, this is what has come of it."""
         if self.saves:
-            with self.taking:
-                self.unsaved += 1
-                if self.unsaved < self.saves:
-                    return
-                self.unsaved = 0
-            self.answers.put(_wire.framed(_wire.STATE, 0, *_wire.pickled(self.object.__primus_save__())))
+            try:
+                self._save()
+            except Exception as e:
+                kind, value = _wire.RAISED, told(e)
+        self.answers.say(kind, id, value)
+
+    def _save(self):
+        with self.taking:
+            self.unsaved += 1
+            if self.unsaved < self.saves:
+                return
+            self.unsaved = 0
+        self.answers.put(_wire.framed(_wire.STATE, 0, *_wire.pickled(self.object.__primus_save__())))
 
     def read_call(self, body, buffers):
         """(the bound method, args, kwargs)"""
@@ -228,11 +232,10 @@ class Actor:
             value = method(*args, **kwargs)
             if isinstance(value, types.GeneratorType):
                 value = self.stream(id, value)
-            self.save()
         except Exception as e:
-            self.answers.say(_wire.RAISED, id, told(e))
+            self.answer(id, _wire.RAISED, told(e))
         else:
-            self.answers.say(_wire.DONE, id, value)
+            self.answer(id, _wire.DONE, value)
 
     def stream(self, id, items):
         """What a generator yields, as it is taken; no other call runs meanwhile. Its return value."""

@@ -294,7 +294,7 @@ class Connection:
         return self._start(Future(self), _wire.CREATE, body, buffers)
 
     def restore(self, body, buffers):
-        """Behind construct(), before all calls, of an actor that has no process yet: what it was."""
+        """Before construct(), of an actor that has no process yet: what it was."""
         with self._sending:
             self._held.extend(_wire.framed(_wire.RESTORE, 0, body, buffers))
 

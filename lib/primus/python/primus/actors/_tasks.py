@@ -28,13 +28,12 @@ class AsyncActor(Actor):
                     value = await value
                 elif isinstance(value, (types.AsyncGeneratorType, types.GeneratorType)):
                     value = await self._stream(id, value)
-                self.save()
         except asyncio.CancelledError:
             pass  # who has cancelled it waits for nothing
         except Exception as e:
-            self.answers.say(_wire.RAISED, id, told(e))
+            self.answer(id, _wire.RAISED, told(e))
         else:
-            self.answers.say(_wire.DONE, id, value)
+            self.answer(id, _wire.DONE, value)
         self.tasks.pop(id, None)
         self.answers.flush()
 

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import pickle
 import threading
+import weakref
 
 from . import _wire
 
@@ -16,7 +17,7 @@ class _Sending(threading.local):
 
 
 _sending = _Sending()
-makers = {}  # in the process that has the pool: by its name, what gives a handle of an actor's number
+pools = weakref.WeakValueDictionary()  # in the process that has them, by name
 here = None  # in an actor's process: what makes the handles there
 
 
@@ -50,9 +51,9 @@ def arrived(pool, number, what, idempotent):
     """In place of what was pickled."""
     if here is not None:
         return here(pool, number, what, idempotent)
-    if pool not in makers:
+    if pool not in pools:
         raise pickle.UnpicklingError(f"{what} is of a pool that this process has not")
-    return makers[pool](number)
+    return pools[pool].handle_of(number)
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ SEND_FLAGS = int(socket.MSG_NOSIGNAL)
 # To the actor.
 CREATE, CALL, CANCEL, MORE = range(4)  # MORE: so many items of a stream were taken, as many digits
 GIVEN, REFUSED, REFUSED_BROKEN = range(4, 7)  # to what it has asked of another actor, or of the pool: DONE, RAISED, BROKEN
-RESTORE = 7  # behind CREATE: what the process before has said with STATE
+RESTORE = 7  # before CREATE: what the process before has said with STATE
 # From it. BROKEN: it was not constructed. STREAM: it is a generator, of which ITEMs come, and then DONE or RAISED.
 DONE, RAISED, BROKEN, STREAM, ITEM = range(16, 21)
 # From it, of other actors (_relay.py): a question to one, and to the pool; numbers of the actors whose handles are in the answer that

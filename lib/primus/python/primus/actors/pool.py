@@ -128,7 +128,7 @@ class Pool:
         self._numbered = weakref.WeakValueDictionary()  # lives, by number
         self._names = {}  # Handles of actors that have one
         self._relay = Relay(self.name, self._numbered.get, self._hear_wish, self._keep_state)
-        _travel.makers[self.name] = self._handle_of
+        _travel.pools[self.name] = self
         self._where = {}  # by id: the Place of those that were started
         self._places = []
         self._arrivals = set()  # hosts that are not ready yet
@@ -235,9 +235,9 @@ class Pool:
     def _connect_again(self, life):
         """The lock is held. What is called from now on waits for it; what was under way is lost."""
         connection = self._connect(life)
-        connection.construct(life.body, life.buffers, life.lent)  # held back, since it has no socket
         if life.state is not None:
             connection.restore(*life.state)
+        connection.construct(life.body, life.buffers, life.lent)  # held back, since it has no socket
         if life.begins_soon():
             self._watcher.in_a_while(lambda: self._wait_for_slot(connection.id))
         else:
@@ -315,7 +315,8 @@ class Pool:
         for name in [name for name, handle in self._names.items() if handle._life is life]:
             del self._names[name]
 
-    def _handle_of(self, number):
+    def handle_of(self, number):
+        """A Handle of the actor of that number. ActorError: it has ended."""
         life = self._numbered.get(number)
         if life is None:
             raise ActorError("the actor has ended")

@@ -25,10 +25,11 @@ os.register_at_fork(before=_choosing.acquire, after_in_parent=_choosing.release,
 
 
 class Place:
-    """A slot that an object has. give_back() is for once, and waits for nothing. waits: the pool has yet to find one."""
+    """A slot that an object has. give_back() is for once, and waits for nothing."""
 
-    def __init__(self, pool, job, gpus, give_back, waits=False):
-        self.pool, self.job, self.gpus, self.give_back, self.waits = pool, job, gpus, give_back, waits
+    def __init__(self, pool, job, gpus, give_back, host=None):
+        """host: whose slot it is; None: the pool has yet to find one."""
+        self.pool, self.job, self.gpus, self.give_back, self.host = pool, job, gpus, give_back, host
 
 
 def _preload():
@@ -62,7 +63,7 @@ class Xparl:
         if "refused" in granted:
             raise ResourceError(granted["refused"])
         job = granted["job"]
-        return Place(self._pool_of(granted["worker"]), job, granted["gpus"], lambda: self._link.say(back=job))
+        return Place(self._pool_of(granted["worker"]), job, granted["gpus"], lambda: self._link.say(back=job), granted["host"])
 
     def _pool_of(self, worker):
         with self._lock:
@@ -108,7 +109,7 @@ class Here:
     def take(self, gpus, _):
         if gpus != self._gpus:
             raise ResourceError(f"n_gpu={gpus}: each slot of this pool has {self._gpus}: python3 -m primus.parl --gpus {gpus}")
-        return Place(self._pool, os.urandom(8).hex(), None, lambda: None, True)
+        return Place(self._pool, os.urandom(8).hex(), None, lambda: None)
 
     def close(self):
         self._pool.close()

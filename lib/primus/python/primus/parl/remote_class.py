@@ -53,7 +53,7 @@ class Remote:
             arguments = _runner.packed((args, kwargs))
             path = [one for one in sys.path if one]
             self._handle = self._place.pool.create(_runner.Runner, self._place.job, path, self._place.gpus, max_memory, self._client.bundle, _shipped(cls), arguments)
-            self._made, self._waits = self._handle.attributes(), self._place.waits
+            self._made, self._host = self._handle.attributes(), self._place.host
         except Exception as e:
             self._handle = None
             self.end()
@@ -80,6 +80,12 @@ class Remote:
         if self._failed is not None:
             raise RemoteError(self.name, f"it is gone: {self._failed}")
 
+    def _said(self, error):
+        """A worker's processes connect to this program, and one that does not is heard of by its end alone."""
+        if isinstance(error, actors.PoolClosed) and self._host is not None:
+            return f"the worker on {self._host} has ended, or its process there, which may not have reached this program: see xparl.log of that host"
+        return str(error)
+
     # ---- its attributes
 
     def wait(self):
@@ -92,11 +98,11 @@ class Remote:
                 cause = e.__cause__ if isinstance(e, actors.NotConstructed) else None
                 if isinstance(cause, AssertionError) and _runner.RESERVED in str(cause):
                     raise self.kill(cause) from None
-                raise self.kill(RemoteError("__init__", f"{e}{cause.__cause__ or '' if cause is not None else ''}")) from None
+                raise self.kill(RemoteError("__init__", f"{self._said(e)}{cause.__cause__ or '' if cause is not None else ''}")) from None
 
     def _wait_for_slot(self):
         """Of a pool that gives none by itself when there is none. ResourceError."""
-        if not self._waits:
+        if self._host is not None:
             return self._made
         try:
             self._made.exception(WAIT_SECONDS)
@@ -153,7 +159,7 @@ class Remote:
         try:
             kind, *what = future.result()
         except actors.ActorError as e:
-            raise self.kill(RemoteError(name, str(e))) from None
+            raise self.kill(RemoteError(name, self._said(e))) from None
         if kind == _runner.FAILED:
             raise self.kill(_ERRORS[what[0]](name, what[1]))
         body, buffers, names = what
