@@ -77,3 +77,9 @@ def text_files(tmp_path):
         path.write_text("\n".join(lines) + ("\n" if k < 2 else ""))
         files.append(path)
     return files
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """An actor that has died soon after it was made is made again as soon as others."""
+    monkeypatch.setattr("primus.actors._life.SOON_SECONDS", 0)

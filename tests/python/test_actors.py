@@ -308,12 +308,6 @@ def test_how_it_dies(pool):
     until(lambda: pool.stats()["running"] == pool.stats()["waiting"] == 0)
 
 
-@pytest.fixture
-def at_once(monkeypatch):
-    """Who has died soon after it was made is made again as soon as others."""
-    monkeypatch.setattr("primus.actors._life.SOON_SECONDS", 0)
-
-
 def test_asked_again(pool, at_once, tmp_path):
     """What was under way at a death and is idempotent, and that alone, in its order; by whoever waits: one thread, several, nobody."""
     path = tmp_path / "asked"

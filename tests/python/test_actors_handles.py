@@ -29,12 +29,6 @@ def pool(request):
         yield pool
 
 
-@pytest.fixture
-def at_once(monkeypatch):
-    """Who dies soon after it was made is made again without a pause."""
-    monkeypatch.setattr("primus.actors._life.SOON_SECONDS", 0)
-
-
 def running(pool):
     return pool.stats()["running"]
 

@@ -450,14 +450,22 @@ def test_of_a_job():
     assert _job.configuration(3, 4, 0.5, "1.5G", 2)["role"][0].items() >= {"num": 3, "minNum": 1, "vcores": 2, "memoryMb": 6144, "gpuNum": 8}.items()
 
 
+def test_without_openssl(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(actors.NotStarted, match="which the program openssl makes"):
+        actors.Pool.of_job(port=0, secret=SECRET)
+    (tmp_path / "openssl").symlink_to("/bin/false")
+    with pytest.raises(actors.NotStarted, match="openssl has made no certificate"):
+        actors.Pool.of_job(port=0, secret=SECRET)
+
+
 # ---- restarts
 
 Again = actors.remote(restarts=2)(Counter.local)
 
 
-def test_it_is_made_again(pool, monkeypatch):
+def test_it_is_made_again(pool, at_once):
     """By its constructor, on whichever host; what was under way is lost, what is called behind that waits; then it is over."""
-    monkeypatch.setattr("primus.actors._life.SOON_SECONDS", 0)
     one = Again(5)
     assert one.add(1).result() == 6
     on, sleeping = pool.host(one), one.sleep(60)
@@ -498,8 +506,7 @@ def test_it_dies_at_once(pool):
     assert calling.result(10) == 1 and 3 < time.monotonic() - began < 8 and pool.stats() == {"hosts": 2, "slots": 4, "running": 1, "waiting": 0}
 
 
-def test_its_arguments_are_kept(pool, monkeypatch):
-    monkeypatch.setattr("primus.actors._life.SOON_SECONDS", 0)
+def test_its_arguments_are_kept(pool, at_once):
     array = np.zeros(1 << 20)
     one = Again(array)
     array[:] = 9

@@ -16,24 +16,21 @@ import subprocess
 import threading
 
 from . import _wire
+from .errors import NotStarted
 
 CHUNK = 1 << 18  # bytes that are encrypted, or read, at a time
 GONE_MS = 3000  # so long nobody at the other end's host answers, then the connection is over
 
 
-class NoCertificate(RuntimeError):
-    """openssl could not make one."""
-
-
 def certificate():
-    """(certificate and key as PEM, the SHA-256 of the certificate): a new one, of this process alone; Python's ssl makes none."""
+    """(certificate and key as PEM, the SHA-256 of the certificate): a new one, of this process alone; Python's ssl makes none. NotStarted."""
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "3650", "-subj", "/CN=primus-actors"]
     try:
         made = subprocess.run([*command, "-keyout", "/dev/stdout", "-out", "/dev/stdout"], stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
     except FileNotFoundError:
-        raise NoCertificate("a pool of several hosts needs a certificate, which the program openssl makes (Debian: openssl)") from None
+        raise NotStarted("a pool of several hosts needs a certificate, which the program openssl makes (Debian: openssl)") from None
     except subprocess.CalledProcessError as e:
-        raise NoCertificate(f"openssl has made no certificate: {e.stderr.decode(errors='replace').strip()}") from None
+        raise NotStarted(f"openssl has made no certificate: {e.stderr.decode(errors='replace').strip()}") from None
     begin, end = made.index(b"-----BEGIN CERTIFICATE-----"), made.index(b"-----END CERTIFICATE-----")
     return made, hashlib.sha256(ssl.PEM_cert_to_DER_cert(made[begin:end + 25].decode())).digest()
 

@@ -46,7 +46,7 @@ class HostRefused(ActorError):
 
 
 class NotStarted(ActorError):
-    """A pool of several hosts could not be submitted as a job; the text is why."""
+    """A pool of several hosts could not be submitted as a job, or has no certificate; the text is why."""
 
 
 class RemoteTraceback(Exception):
