@@ -192,7 +192,7 @@ class Later(Actor._original):
         self.made = 1
         return seconds
 a = Later(1)
-f = a.slow(0.3)
+f = a.slow(2)
 assert isinstance(f, parl.remote.future_mode.FutureObject)
 error(FutureObjectEmpty, f.get_nowait)
 error(FutureObjectEmpty, lambda: f.get(timeout=0.01))
@@ -200,7 +200,7 @@ error(AssertionError, lambda: f.get(timeout=0))
 assert f.empty()
 g = a.add(2)
 assert a.made == 1 and not f.empty()   # waits for what makes it
-assert g.get() == 3 and f.get() == 0.3
+assert g.get() == 3 and f.get() == 2
 error(FutureGetRepeatedlyError, f.get)
 a.n = 9
 assert a.n == 9
@@ -315,10 +315,10 @@ def test_who_dies(e, port):
             time.sleep(0.5)
             client.send_signal(signal.SIGKILL)
             assert waiting.stdout.readline() == "2\n"
-            until(lambda: status(e) == ("1", "2"))
+            until(lambda: status(e) == ("1", "2"), 30)
             running = {json.loads(f.read_text())["kind"]: json.loads(f.read_text())["pid"] for f in pathlib.Path(e["HOME"], ".local/state/primus-xparl/running").iterdir()}
             os.kill(running["worker"], signal.SIGKILL)
-            until(lambda: "has 0 used cpus, 0 vacant cpus" in xparl(e, "status"))
+            until(lambda: "has 0 used cpus, 0 vacant cpus" in xparl(e, "status"), 30)
             xparl(e, "connect", "--address", f"localhost:{port}", "--cpu_num", "1")
             waiting.stdin.write("\n")
             waiting.stdin.flush()
@@ -328,7 +328,7 @@ def test_who_dies(e, port):
             waiting.stdin.write("\n")
             waiting.stdin.flush()
             assert "the master of xparl is gone" in waiting.stdout.readline()
-    until(lambda: xparl(e, "status") == "No active cluster is found.\n")
+    until(lambda: xparl(e, "status") == "No active cluster is found.\n", 30)
     for left in pathlib.Path(e["TMPDIR"]).iterdir():  # of the worker that was killed
         subprocess.run(["rm", "-r", left], check=True)
 
