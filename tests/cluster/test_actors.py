@@ -116,6 +116,25 @@ def test_daemons_are_killed(cluster, shared_dir):
         cluster.wait_for(lambda: call() == f"PoolClosed: job {first[2]}, which the pool runs in: killed by uid 1000: enough", 10, "its end")
 
 
+def test_listed(cluster, shared_dir):
+    """Who runs where, for the job's owner from any host; one can be ended from there. Another user is told that he may not."""
+    script = put(cluster, shared_dir, "calling.py", CALLING)
+    with cluster.process("n1", "python3", script, user="ml", stdin=subprocess.PIPE) as program:
+        job = program.stdout.readline().split()[2]
+        listed = cluster.primusctl_json("actors", job)
+        assert sorted(one["actor"] for one in listed) == ["Counter 0", "Counter 1"]
+        assert {one["node"] for one in listed} == {e["node"] for e in cluster.status(job)["executors"]} and all(one["memory"] > 1 << 20 for one in listed)
+        text = cluster.primusctl("actors", job).splitlines()
+        assert text[0].split() == ["ACTOR", "EXECUTOR", "HOST", "PID", "STATE", "CPU", "MEMORY", "MADE"] and len(text) == 3
+        done = cluster.run("n1", "primusctl", "actors", job, user="eve")
+        assert done.returncode != 0 and "Counter" not in done.stdout
+        cluster.primusctl("exec", job, f"actors/{listed[0]['index']}", "--", "kill", "-9", str(listed[0]["pid"]))
+        program.stdin.write("\n")
+        program.stdin.flush()
+        assert program.stdout.readline() == f"ActorDied: {listed[0]['actor']} was ended by SIGKILL\n"
+    cluster.wait_for(lambda: not cluster.primusctl_json("list"), 30, "its end")
+
+
 def test_another_user(cluster, shared_dir):
     """Sees neither the secret nor a way in; cannot end it."""
     script = put(cluster, shared_dir, "calling.py", CALLING)

@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
 from acting import Counter  # noqa: E402
 from acting_hosts import SECRET, children, several, until  # noqa: E402
 from primus import actors  # noqa: E402
-from primus.actors import _door, _hello, _job, _proof, _reach, _tls, _wire, host  # noqa: E402
+from primus.actors import _door, _hello, _job, _proof, _reach, _register, _tls, _wire, host, listing  # noqa: E402
 
 
 @pytest.fixture
@@ -540,3 +540,25 @@ class Slow:
 
     def echo(self, value):
         return value
+
+
+# ---- what there is on a host
+
+def test_who_asks_on_the_host(monkeypatch, tmp_path):
+    """Those that live, by name; what a process before has left is taken away, and one that has another's number is not taken for it."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(_register.tempfile, "tempdir", None)
+    left = tmp_path / "primus-actors--"
+    left.mkdir()
+    os.symlink("1 Old 1", left / "1")
+    with several(names=("n1",)) as pool:
+        one = pool.create(Counter, 5)
+        assert one.add(1).result() == 6
+        until(lambda: [actor["actor"] for actor in listing.actors({})] == ["Plain 0"])
+        [actor] = listing.actors({})
+        assert actor["pid"] == pool.pid(one) and actor["memory"] > 1 << 20 and abs(actor["began"] / 1e6 - time.time()) < 60 and actor["state"] in "SR"
+        os.symlink(f"{_register.began(os.getpid()) + 1} Another", left / str(os.getpid()))
+        assert len(listing.actors({})) == 1
+        del one
+        until(lambda: not listing.actors({}))
+    assert listing.actors({"PRIMUS_ROLE": "../..", "PRIMUS_INDEX": "0"}) == []

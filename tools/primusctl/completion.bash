@@ -167,7 +167,7 @@ _primusctl() {
                         __primusctl_reply "$(__primusctl_roles "${args[0]}" | sed 's/$/=/')"
                 fi
                 ;;
-        stacks | trace | top | restart)
+        stacks | trace | top | restart | actors)
                 if ((${#args[@]} == 0)); then
                         __primusctl_reply "$(__primusctl_jobs)"
                 else

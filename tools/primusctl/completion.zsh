@@ -152,7 +152,7 @@ _primusctl() {
                         compadd -S = -- $(__primusctl_roles "${args[1]}")
                 fi
                 ;;
-        stacks | trace | top | restart)
+        stacks | trace | top | restart | actors)
                 if ((${#args} == 0)); then
                         __primusctl_offer job $(__primusctl_jobs)
                 else

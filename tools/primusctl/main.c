@@ -45,6 +45,7 @@ static const struct {
         { NULL, &tensorboard_command },
         { NULL, &stacks_command },
         { NULL, &trace_command },
+        { NULL, &actors_command },
         { "Data", &data_command },
         { NULL, &savepoint_command },
         { "Searches and metrics", &search_command },

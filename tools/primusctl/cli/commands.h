@@ -10,7 +10,7 @@ extern const struct command submit_command, run_command, list_command, status_co
         savepoint_command, suspend_command, resume_command, rerun_command, top_command, usage_command,
         why_command, replace_command;
 extern const struct command queue_command, pools_command, requeue_command;
-extern const struct command stacks_command, trace_command;
+extern const struct command stacks_command, trace_command, actors_command;
 extern const struct command doctor_command;
 extern const struct command backup_command, restore_command;
 extern const struct command get_command;

@@ -20,6 +20,7 @@ from . import _place, _proof, _reach
 from ._frames import Frames
 from ._gpus import Gpus
 from ._hello import REFUSED, UNLIKE, hello
+from ._register import Register
 from .errors import ActorError
 
 MEET_SECONDS = 60  # until the pool listens
@@ -87,6 +88,8 @@ class Host:
     def __init__(self, pool, address, fingerprint):
         self._pool, self._address, self._fingerprint = pool, address, fingerprint
         self._zygote = self._gpus = None
+        self._register = Register(os.environ)
+        self._names, self._pids = {}, {}  # by id, of actors that are to start; and of those that have
         self._poll = select.poll()
 
     def _want_room(self, control, wanted):
@@ -149,11 +152,21 @@ class Host:
                     return LOST
                 with contextlib.suppress(OSError):  # the pool's end is heard of above
                     for packet in said:
+                        self._note(packet)
                         self._gpus.give_back(packet.get("died"))
                         self._say(**packet)
 
+    def _note(self, packet):
+        """For who asks on this host."""
+        if "started" in packet:
+            self._pids[packet["started"]] = packet["pid"]
+            self._register.add(packet["pid"], self._names.pop(packet["started"], "?"))
+        elif "died" in packet and packet["died"] in self._pids:
+            self._register.remove(self._pids.pop(packet["died"]))
+
     def _tell(self, packet):
         if "start" in packet:
+            self._names[packet["start"]] = str(packet.get("what"))
             # The actor's process waits until it is connected, not this one.
             s = socket.socket(socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET)
             s.setblocking(False)

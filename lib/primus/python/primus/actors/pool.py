@@ -259,7 +259,7 @@ class Pool:
                 place.say(theirs, start=id)
             else:
                 self._tokens[id] = token = self._door.expect(lambda channel, c=connection: c.attach(channel, channel.reader()))
-                place.say(start=id, token=token.hex())
+                place.say(start=id, token=token.hex(), what=self._lives[id].what)
 
     def kill(self, handle):
         """At once, whatever it does (SIGKILL), and for good."""

@@ -5,12 +5,13 @@ import argparse
 import contextlib
 import json
 import os
-import pathlib
 import select
 import signal
 import socket
 import subprocess
 import sys
+
+from primus.actors._register import began
 
 from . import _secret, monitor
 from ._link import Link, dial
@@ -19,14 +20,6 @@ from .worker import Worker
 
 READY = b"ready\n"
 STOP_SECONDS = 10
-
-
-def _began(pid):
-    """When a process began, in the kernel's ticks; None: there is none."""
-    try:
-        return int(pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19])
-    except OSError:
-        return None
 
 
 def _directory():
@@ -38,7 +31,7 @@ def _directory():
 @contextlib.contextmanager
 def _registered(**about):
     path = _directory() / str(os.getpid())
-    path.write_text(json.dumps({"pid": os.getpid(), "began": _began(os.getpid()), "host": socket.gethostname(), **about}), encoding="ascii")
+    path.write_text(json.dumps({"pid": os.getpid(), "began": began(os.getpid()), "host": socket.gethostname(), **about}), encoding="ascii")
     try:
         yield
     finally:
@@ -55,7 +48,7 @@ def _running():
                 continue
         except (ValueError, KeyError, FileNotFoundError):
             continue
-        if _began(about["pid"]) == about["began"]:
+        if began(about["pid"]) == about["began"]:
             found.append(about)
         else:
             path.unlink(missing_ok=True)
@@ -168,7 +161,7 @@ def _stop(_):
     for about in _running():
         with contextlib.suppress(ProcessLookupError):
             pidfd = os.pidfd_open(about["pid"])
-            if _began(about["pid"]) == about["began"]:  # it is that one still
+            if began(about["pid"]) == about["began"]:  # it is that one still
                 signal.pidfd_send_signal(pidfd, signal.SIGTERM)
                 ending.append(pidfd)
     for pidfd in ending:
