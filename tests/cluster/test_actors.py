@@ -10,6 +10,20 @@ from sandbox import AGENTD, MASTERD
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 
+GAME = """
+class Player:
+    def rules(self):
+        return int(open("rules.txt").read())
+"""
+PLAY = """
+from primus import actors
+from game import Player
+
+with actors.Pool(hosts=2, slots=1, cpus=0.1, memory="64M", files=["game", "rules.txt"], preload=["game"]) as pool:
+    print(*[player.rules().result() for player in [pool.create(Player) for _ in range(2)]])
+"""
+
+
 def put(cluster, shared_dir, name, text):
     (shared_dir / name).write_text(text)
     return f"/shared/{name}"
@@ -114,6 +128,16 @@ def test_daemons_are_killed(cluster, shared_dir):
         cluster.wait_for(lambda: answers.append(call()) or not re.fullmatch(r"(\d+) \1", answers[-1]), 10, "the hosts to be gone")
         assert re.fullmatch("HostLost: Counter [01] was on n[1-3], which is gone", answers[-1])
         cluster.wait_for(lambda: call() == f"PoolClosed: job {first[2]}, which the pool runs in: killed by uid 1000: enough", 10, "its end")
+
+
+def test_files_go_along(cluster):
+    """To hosts that have no directory with the program's: a package, and what it reads."""
+    cluster.exec("n1", "sh", "-c", "mkdir -p ~/along/game && cd ~/along && cat > game/__init__.py && echo 7 > rules.txt", user="ml", input=GAME)
+    cluster.exec("n1", "sh", "-c", "cat > ~/along/play.py", user="ml", input=PLAY)
+    done = cluster.run("n1", "sh", "-c", "cd ~/along && exec python3 play.py", user="ml")
+    assert done.returncode == 0 and done.stdout == "7 7\n", (done.stdout, done.stderr)
+    done = cluster.run("n1", "sh", "-c", "cd ~/along && exec python3 -c 'from primus import actors; actors.Pool(hosts=2, files=[\"nothing\"])'", user="ml")
+    assert "NotStarted" in done.stderr and "nothing" in done.stderr
 
 
 def test_listed(cluster, shared_dir):

@@ -18,9 +18,9 @@ BY_ITSELF_SECONDS, END_SECONDS = 3, 30
 class Job:
     """slots: of one host; cpus, memory, gpus: of one slot. door: where hosts find the pool. fileno(): readable when the job has ended."""
 
-    def __init__(self, hosts, slots, cpus, memory, gpus, queue, time, addresses, door):
+    def __init__(self, hosts, slots, cpus, memory, gpus, queue, time, addresses, files, door):
         self._hosts = hosts
-        config = configuration(hosts, slots, cpus, memory, gpus)
+        config = configuration(hosts, slots, cpus, memory, gpus, files)
         where = ",".join(f"[{a}]:{door.port}" if ":" in a else f"{a}:{door.port}" for a in addresses or own_addresses())
         options = [f"--env=PRIMUS_ACTORS={where}", *([f"--queue={queue}"] if queue else []), *([f"--time={time}"] if time else [])]
         if "PYTHONPATH" in os.environ:
@@ -77,7 +77,7 @@ class Job:
         self._ended = -1
 
 
-def configuration(hosts, slots, cpus, memory, gpus):
+def configuration(hosts, slots, cpus, memory, gpus, files=()):
     """A job's (primus-job(5)), as a dict."""
     if not isinstance(hosts, int) or hosts < 1:
         raise ValueError("hosts is a number, at least 1")
@@ -90,7 +90,10 @@ def configuration(hosts, slots, cpus, memory, gpus):
         role["gpuNum"] = slots * gpus
     if memory is not None:
         role["memoryMb"] = max(-(-slots * size(memory) >> 20), 1)
-    return {"name": "actors", "role": [role], "exitCodes": [{"codes": str(REFUSED), "action": "fail"}, {"codes": str(UNLIKE), "action": "blame"}]}
+    if isinstance(files, str):
+        raise TypeError("files is a list of names")
+    along = {"files": [str(name) for name in files]} if files else {}
+    return {"name": "actors", **along, "role": [role], "exitCodes": [{"codes": str(REFUSED), "action": "fail"}, {"codes": str(UNLIKE), "action": "blame"}]}
 
 
 def size(text):

@@ -170,7 +170,7 @@ class Zygote:
         if not data:
             return
         settings = json.loads(data)
-        sys.path[:] = settings["path"]
+        sys.path[:] = [*([os.getcwd()] if settings.get("files") else []), *settings["path"]]
         why = preload(settings["preload"])
         if why:
             self.say(refused=why)

@@ -69,22 +69,25 @@ class Pool:
     cpus, memory, gpus   of each slot: float, bytes as int or "2G", int; with hosts
     queue, time    the job's, as primusctl submit has them; with hosts
     address    [str]: where hosts can reach this one; all addresses of it if not said; with hosts
+    files      [str]: files and directories below the current one, which go along once to each host: they are the actors' current directory,
+               and modules among them are found first; with hosts
 
     Actors run as this user, and end with the pool. PreloadRefused: one of the modules is none, or starts threads. A pool of several
     hosts is there at once, and actors wait until a host is; a host that is lost is replaced by the job, and its actors are HostLost."""
 
     def __init__(self, slots=None, *, preload=(), warm=2, private=False, hosts=None, cpus=None, memory=None, gpus=0, queue=None, time=None,
-                 address=None):
-        if hosts is None and (gpus or not cpus is memory is queue is time is address is None):
-            raise TypeError("cpus, memory, gpus, queue, time and address are for a pool of several hosts: hosts=N")
+                 address=None, files=()):
+        if hosts is None and (gpus or files or not cpus is memory is queue is time is address is None):
+            raise TypeError("cpus, memory, gpus, queue, time, address and files are for a pool of several hosts: hosts=N")
         self._begin(slots, preload, warm, private, gpus)
+        self._settings["files"] = bool(files)
         if hosts is None:
             self._begin_here()
             return
         from . import _door, _job  # ssl and what it needs, which a pool on this host does without
         door = _door.Door(os.urandom(SECRET_BYTES), 0, self._host_came)
         try:
-            self._job = _job.Job(hosts, self.slots, cpus, memory, gpus, queue, time, address, door)
+            self._job = _job.Job(hosts, self.slots, cpus, memory, gpus, queue, time, address, files, door)
         except BaseException:
             door.close()
             self._watcher.finish()
@@ -120,7 +123,7 @@ class Pool:
             raise ValueError("slots is at least 1, and warm not below 0")
         if not isinstance(gpus, int) or gpus < 0:
             raise ValueError("gpus is a whole number, not below 0")
-        self._settings = {"path": sys.path, "preload": list(preload), "warm": warm, "gpus": gpus}
+        self._settings = {"path": sys.path, "preload": list(preload), "warm": warm, "gpus": gpus, "files": False}
         self._private = private
         self._lock = threading.RLock()
         self._connections, self._lives = {}, {}  # by id, of actors that have not ended
