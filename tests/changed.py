@@ -49,6 +49,8 @@ TABLE = (
     ("webd/*", "unit", "test_web.py"),
     ("session/*", "unit", "test_session.py::test_output_errors_and_status test_run_stdio.py::test_it_goes_through test_run_stdio.py::test_a_shell"),
     ("starter/*", "unit", f"{SMOKE} test_units.py::test_nothing_is_left_of_a_job test_services.py::test_agentd_may_nothing"),
+    ("lib/primus/python/primus/actors/*", "python", "test_actors.py::test_counters test_actors.py::test_listed test_parl.py"),
+    ("lib/primus/python/primus/parl/*", "python", "test_parl.py"),
     ("lib/primus/*", "unit python", "test_data_feeding.py::test_enough_is_enough"),
     ("lib/policy/*", "unit", SMOKE),
     ("lib/*", "unit cli", f"{SMOKE} test_bus.py"),
