@@ -54,6 +54,9 @@ class Plain:
         array[0] += 1
         return array
 
+    def takes(self, array):
+        return int(array[0])
+
     def lock(self):
         return threading.Lock()
 

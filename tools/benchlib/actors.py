@@ -172,6 +172,8 @@ import bench_actor
 with actors.Pool(slots=1, preload=["numpy"]) as pool:
 """ + TAKING
 
+SHARED_ARRAY = ARRAY.replace("Pool(", 'Pool(shared="160M", ')
+
 TLS_ARRAY = OVER_TLS + """
 import time
 import numpy
@@ -261,4 +263,5 @@ def bench(source, report):
     ok &= report("actors", "a call over TLS, p50, beside one on this host", tls[0], "µs", baseline=sync[0], goal=("value", "<=", 120))
     ok &= report("actors", "an array of 64 MiB over TLS", measured(source, TLS_ARRAY)[0], "GB/s")
     ok &= report("actors", "from del to the next one's first result", measured(source, AGAIN)[0], "ms", goal=("value", "<=", 100))
+    ok &= report("actors", "an array of 64 MiB, by memory that both share", measured(source, SHARED_ARRAY)[0], "GB/s", goal=("value", ">=", 10))
     return report("actors", "an array of 64 MiB, beside a bare socket", measured(source, ARRAY)[0], "GB/s", baseline=measured(source, RAW_ARRAY)[0], goal=("value", ">=", 3)) and ok

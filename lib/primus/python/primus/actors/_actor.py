@@ -34,8 +34,8 @@ def told(error):
 class Answers:
     """What is said to the caller. Answers are kept back while there is more to do, so that many take one system call."""
 
-    def __init__(self, s):
-        self._s = s
+    def __init__(self, s, arena):
+        self._s, self.arena = s, arena
         self._lock = threading.Lock()
         self._waiting, self._size = [], 0
 
@@ -46,7 +46,8 @@ class Answers:
             kind, (body, buffers, handles) = _wire.RAISED, _travel.pickled(told(_not_returned(e)))
         if handles:
             self.put(_wire.framed(_wire.LENT, id, _asker.numbers(handles)))
-        self.put(_wire.framed(kind, id, body, buffers))
+        places = self.arena.put(buffers) if buffers and self.arena is not None else None
+        self.put(_wire.framed(kind, id, body, buffers) if places is None else _wire.shared(kind, id, body, places))
 
     def put(self, parts):
         """A frame."""
@@ -63,6 +64,9 @@ class Answers:
     def flush(self):
         if _asker.dropped:
             _asker.say_dropped(self)
+        if self.arena is not None:
+            while self.arena.gone:
+                self.put(_wire.framed(_wire.FREE, self.arena.gone.popleft(), b""))
         if self._waiting:
             with self._lock:
                 self._flush()
@@ -82,7 +86,7 @@ def _not_returned(error):
 
 class Actor:
     def __init__(self, s, reader):
-        self.reader, self.answers = reader, Answers(s)
+        self.reader, self.answers = reader, Answers(s, reader.arena)
         self.queue = collections.OrderedDict()  # by id: (body, buffers) of calls that have not begun
         self.object = self.broken = None
         self.saves, self.unsaved = 0, 0  # behind so many calls its state is said; how many there were since
@@ -164,6 +168,8 @@ class Actor:
             elif kind == _wire.MORE:
                 if id in self.credit:
                     self.credit[id] += int(body)
+            elif kind == _wire.FREED:
+                self.reader.arena.give_back(id)
             elif kind in (_wire.GIVEN, _wire.REFUSED, _wire.REFUSED_BROKEN):
                 _asker.current.hear(kind, id, body, buffers)
             else:

@@ -177,7 +177,7 @@ class Connection:
     def __init__(self, id, what, watcher, relay):
         self.id, self.what, self._watcher, self._relay = id, what, watcher, relay
         self._pushed = collections.deque()  # parts of frames that nobody here waits for
-        self.socket = self._reader = None
+        self.socket = self._reader = self._arena = None
         self._attached = threading.Event()
         self._held, self._held_size = [], 0  # parts of frames
         self._pending = {}  # by id: those that are under way
@@ -195,9 +195,10 @@ class Connection:
         self._died, self._why = threading.Event(), None
         self._pid = os.getpid()
 
-    def attach(self, s, reader):
-        """Once: this is its socket, or what is like one (_tls.py)."""
-        self.socket, self._reader = s, reader
+    def attach(self, s, reader, arena=None):
+        """Once: this is its socket, or what is like one (_tls.py); and the memory that both share."""
+        self.socket, self._reader, self._arena = s, reader, arena
+        reader.arena = arena
         self._attached.set()
         with self._changed:
             self._changed.notify_all()
@@ -331,11 +332,22 @@ class Connection:
             future.id = id = self._next
             self._next = id + 1
             self._pending[id] = future
-            outcome = self._send(_wire.framed(kind, id, body, buffers)) if self.over is None else SENT
+            outcome = self._send(self._framed(kind, id, body, buffers)) if self.over is None else SENT
         self._after_sending(outcome)
         if self.over is not None and self._pending.pop(id, None) is not None:
             self._give_up([future])
         return future
+
+    def _framed(self, kind, id, body, buffers):
+        """A frame's parts, and before it which memory of the actor's is free."""
+        arena = self._arena
+        if arena is None:
+            return _wire.framed(kind, id, body, buffers)
+        places = arena.put(buffers) if buffers else None
+        parts = _wire.framed(kind, id, body, buffers) if places is None else _wire.shared(kind, id, body, places)
+        while arena.gone:
+            parts = _wire.framed(_wire.FREED, arena.gone.popleft(), b"") + parts
+        return parts
 
     def repeat(self, futures):
         """Calls that another process has not answered, in their order. Waits for nobody."""
@@ -555,8 +567,11 @@ class Connection:
             return
         if kind >= _wire.ASK:
             try:
-                self._relay.hear(self, kind, id, body, buffers)
-            except (struct.error, ValueError):
+                if kind == _wire.FREE:
+                    self._arena.give_back(id)
+                else:
+                    self._relay.hear(self, kind, id, body, buffers)
+            except (struct.error, ValueError, AttributeError):
                 self.end(ActorError(f"{self.what} has said what no actor of ours does"))
             return
         stream = self._streams.get(id) if kind == _wire.ITEM else self._streams.pop(id, None)

@@ -19,7 +19,7 @@ class Frames:
     def fileno(self):
         return self.channel.fileno()
 
-    def send(self, text, given=None, flags=_wire.DONTWAIT):
+    def send(self, text, given=(), flags=_wire.DONTWAIT):
         self._rest = self._rest or _wire.framed(_wire.TOLD, 0, text)
         while self._rest:
             self._rest = _wire.rest_of(self._rest, self.channel.sendmsg(self._rest, (), flags | _wire.SEND_FLAGS))

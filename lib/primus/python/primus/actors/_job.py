@@ -3,15 +3,14 @@
 user who calls."""
 import json
 import os
-import re
 import subprocess
 import sys
 
 from ._hello import REFUSED, UNLIKE
+from ._size import size
 from .errors import NotStarted
 
 FAILURES_MAX = 1000  # of one executor: a zygote that was killed is made again
-SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 BY_ITSELF_SECONDS, END_SECONDS = 3, 30
 
 
@@ -94,16 +93,6 @@ def configuration(hosts, slots, cpus, memory, gpus, files=()):
         raise TypeError("files is a list of names")
     along = {"files": [str(name) for name in files]} if files else {}
     return {"name": "actors", **along, "role": [role], "exitCodes": [{"codes": str(REFUSED), "action": "fail"}, {"codes": str(UNLIKE), "action": "blame"}]}
-
-
-def size(text):
-    """Bytes: an int, or a text as "512M"."""
-    if isinstance(text, int):
-        return text
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)i?B?", text)
-    if not found:
-        raise ValueError(f"{text!r} is no size: 512M, 2G, or a number of bytes")
-    return int(float(found[1]) * (1 << SUFFIXES[found[2]]))
 
 
 def own_addresses():

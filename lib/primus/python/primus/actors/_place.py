@@ -25,13 +25,13 @@ class Place:
     def __init__(self, control, name, slots, want_room):
         self.control, self.name, self.slots, self._want_room = control, name, slots, want_room
         self.started = {}  # pid by id; None: not told yet
-        self._unsaid = collections.deque()  # (text, a socket that goes with it or None)
+        self._unsaid = collections.deque()  # (text, descriptors that go with it)
 
     def has_room(self):
         return len(self.started) < self.slots
 
-    def say(self, given=None, **what):
-        """In its order; whoever calls holds a lock. given: a socket that goes along, and is closed here then."""
+    def say(self, *given, **what):
+        """In its order; whoever calls holds a lock. given: descriptors that go along, and are closed here then."""
         self._unsaid.append((json.dumps(what).encode(), given))
         self.say_on()
 
@@ -45,8 +45,8 @@ class Place:
             except OSError:  # who hears it hears of that
                 pass
             self._unsaid.popleft()
-            if given:
-                given.close()
+            for one in given:
+                os.close(one)
         self._want_room(self.control, bool(self._unsaid))
 
     def has_unsaid(self):
@@ -65,9 +65,9 @@ class Packets:
     def fileno(self):
         return self.socket.fileno()
 
-    def send(self, text, given=None, flags=socket.MSG_DONTWAIT):
+    def send(self, text, given=(), flags=socket.MSG_DONTWAIT):
         # Not send_fds(), which takes flags and forgets them.
-        with_it = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [given.fileno()]))] if given else []
+        with_it = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", given))] if given else []
         self.socket.sendmsg([text], with_it, flags)
 
     def receive(self):

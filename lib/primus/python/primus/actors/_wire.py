@@ -4,6 +4,10 @@ that arrays are not copied into it.
 
     u32 bytes of the pickle, u8 kind, u8 0, u16 number of buffers, u64 id, u64 bytes of each buffer, the pickle, the buffers
 
+or, where both ends share memory (_arena.py), with 1 in place of the 0, and where each buffer lies there in place of them:
+
+    u32 bytes of the pickle, u8 kind, u8 1, u16 number of buffers, u64 id, u64 where and u64 bytes of each buffer, the pickle
+
 Host's byte order: both ends are on one host, or on hosts that have compared theirs."""
 import contextlib
 import mmap
@@ -27,11 +31,13 @@ SEND_FLAGS = int(socket.MSG_NOSIGNAL)
 CREATE, CALL, CANCEL, MORE = range(4)  # MORE: so many items of a stream were taken, as many digits
 GIVEN, REFUSED, REFUSED_BROKEN = range(4, 7)  # to what it has asked of another actor, or of the pool: DONE, RAISED, BROKEN
 RESTORE = 7  # before CREATE: what the process before has said with STATE
+FREED = 8  # a block of shared memory that the actor has written, the id is where
 # From it. BROKEN: it was not constructed. STREAM: it is a generator, of which ITEMs come, and then DONE or RAISED.
 DONE, RAISED, BROKEN, STREAM, ITEM = range(16, 21)
 # From it, of other actors (_relay.py): a question to one, and to the pool; numbers of the actors whose handles are in the answer that
 # comes next; a handle is gone, the id is its actor's number.
 ASK, WISH, LENT, DROP = range(21, 25)
+FREE = 26  # a block of shared memory that the pool has written, the id is where
 STATE = 25  # of an object that keeps it over restarts, before the answer of the call that it is behind
 OVER = 31  # said by nobody: DONE of a STREAM
 TOLD = 32  # between a pool and another host's process: JSON
@@ -70,6 +76,11 @@ def framed(kind, id, body, buffers=()):
     if not buffers:
         return [head + body] if len(body) < READ else [head, body]
     return [head + struct.pack(f"={len(buffers)}Q", *(b.nbytes for b in buffers)), body, *buffers]
+
+
+def shared(kind, id, body, places):
+    """A frame whose buffers lie in shared memory: [(where, bytes)]."""
+    return [HEADER.pack(len(body), kind, 1, len(places), id) + struct.pack(f"={2 * len(places)}Q", *(n for place in places for n in place)) + body]
 
 
 def rest_of(parts, sent):
@@ -123,7 +134,7 @@ class Reader:
 
     def __init__(self, s, most=PICKLE_MAX):
         """most: bytes of a pickle; who says more ends the connection."""
-        self._s, self._most = s, most
+        self._s, self._most, self.arena = s, most, None
         self._room = bytearray(READ)  # kept: to allocate that much for each read costs more than the read
         self._view = memoryview(self._room)
         self._at = self._end = 0  # of it, what has come and was not taken yet; begins with a frame's header
@@ -177,15 +188,17 @@ class Reader:
             at = self._at
             if self._end - at < HEADER.size:
                 break
-            size, kind, zero, n, id = HEADER.unpack_from(self._room, at)
-            if zero or n > BUFFERS_MAX or size > self._most:
+            size, kind, in_arena, n, id = HEADER.unpack_from(self._room, at)
+            if in_arena > (self.arena is not None) or n > BUFFERS_MAX or size > self._most:
                 raise Malformed("that is no frame")
-            start = at + HEADER.size + 8 * n
+            start = at + HEADER.size + (16 if in_arena else 8) * n
             if self._end < start + size:
                 break
             body = bytes(self._view[start:start + size])
             self._at = start + size
-            if n:
+            if in_arena:
+                yield kind, id, body, self._lie_at(struct.unpack_from(f"={2 * n}Q", self._room, at + HEADER.size))
+            elif n:
                 self._begin_large(kind, id, body, struct.unpack_from(f"={n}Q", self._room, at + HEADER.size))
             else:
                 yield kind, id, body, ()
@@ -193,6 +206,12 @@ class Reader:
             self._room = bytearray(READ)
             self._view = memoryview(self._room)
             self._at = self._end = 0
+
+    def _lie_at(self, numbers):
+        try:
+            return self.arena.views(list(zip(numbers[::2], numbers[1::2])))
+        except ValueError as e:
+            raise Malformed(str(e)) from None
 
     def _begin_large(self, kind, id, body, sizes):
         """What of its buffers has come lies behind the pickle; the rest is read into them."""

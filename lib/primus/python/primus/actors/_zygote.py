@@ -2,7 +2,7 @@
 """Makes processes of actors, by fork: what they need is imported once. Started by the pool, with a socket as descriptor 0; it ends, and
 all its actors with it, when the other end of that is gone.
 
-Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket, or {"start": ID,
+Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket, and the memory that it shares with the pool, if it does, or {"start": ID,
 "token": HEX, "env": {...}} with one to the pool on another host, where "tls" of the first packet is that one's fingerprint (_proof.py);
 {"kill": ID}. To it: {"ready": true} or {"refused": WHY}; {"started": ID, "pid": PID}; {"died": ID, "status": WAIT STATUS}."""
 import contextlib
@@ -17,6 +17,7 @@ import socket
 import sys
 
 from . import _actor, _wire
+from ._arena import Arena
 from ._wire import PACKET_MAX
 
 PR_SET_PDEATHSIG = 1
@@ -92,29 +93,32 @@ class Zygote:
             numpy.random.seed()  # Python's own begins anew by itself
         if self.context is not None:
             _reach().rehearse(self.context)
-        packet, descriptors, _, _ = socket.recv_fds(told, PACKET_MAX, 1)
+        packet, descriptors, _, _ = socket.recv_fds(told, PACKET_MAX, 2)
         if not descriptors or os.getppid() != parent:
             os._exit(0)
         told.close()
         said, s = json.loads(packet), socket.socket(fileno=descriptors[0])
         os.environ.update(said.get("env", {}))
         if self.pin is None:
-            _actor.run(s, _wire.Reader(s))
+            reader = _wire.Reader(s)
+            reader.arena = Arena(descriptors[1], True) if len(descriptors) > 1 else None
+            _actor.run(s, reader)
         else:
             _actor.run(*_reach().reach(s, self.context, self.pin, bytes.fromhex(said["token"])))
 
-    def start(self, question, descriptor):
+    def start(self, question, descriptors):
         id = question["start"]
         while True:
-            pid, s = self.warm.pop(0) if self.warm else self.fork(descriptor)
+            pid, s = self.warm.pop(0) if self.warm else self.fork(*descriptors)
             try:
-                socket.send_fds(s, [json.dumps(question).encode()], [descriptor])
+                socket.send_fds(s, [json.dumps(question).encode()], descriptors)
                 break
             except OSError:  # it has been killed
                 continue
             finally:
                 s.close()
-        os.close(descriptor)
+        for descriptor in descriptors:
+            os.close(descriptor)
         self.actors[id], self.ids[pid] = pid, id
         self.say(started=id, pid=pid)
 
@@ -153,14 +157,14 @@ class Zygote:
 
     def hear(self):
         try:
-            data, descriptors, _, _ = socket.recv_fds(self.control, PACKET_MAX, 1)
+            data, descriptors, _, _ = socket.recv_fds(self.control, PACKET_MAX, 2)
         except ConnectionResetError:
             data = b""
         if not data:
             self.end()
         question = json.loads(data)
         if "start" in question:
-            self.start(question, descriptors[0])
+            self.start(question, list(descriptors))
         elif "kill" in question:
             self.kill(question["kill"])
 

@@ -173,7 +173,7 @@ class Host:
             with contextlib.suppress(OSError):
                 s.connect(self._address)
             s.setblocking(True)
-            self._zygote.say(s, start=packet["start"], token=packet["token"], env=self._gpus.take(packet["start"]))
+            self._zygote.say(s.detach(), start=packet["start"], token=packet["token"], env=self._gpus.take(packet["start"]))
         elif "kill" in packet:
             self._zygote.say(kill=packet["kill"])
 

@@ -10,11 +10,12 @@ import sys
 import threading
 import weakref
 
-from . import _ship, _travel, _wire
+from . import _arena, _ship, _travel, _wire
 from ._caller import Connection
 from ._life import Life
 from ._place import Packets, Place
 from ._relay import NUMBER, QUESTION, Relay, refused
+from ._size import size as size_of
 from ._watch import Watcher
 from .errors import ActorError, HostLost, HostRefused, PoolClosed, PreloadRefused, died_of
 
@@ -65,6 +66,9 @@ class Pool:
     warm       int: so many processes are forked ahead of need
     private    True: it is not what current() gives
 
+    shared     bytes as int or "64M": so much memory do the program and each actor share for large arrays in either direction, which are copied
+               once then; 0: none, they go through the socket; on this host
+
     hosts      int: on so many hosts, slots of them on each, as a job of the cluster (primusctl submit); None: here
     cpus, memory, gpus   of each slot: float, bytes as int or "2G", int; with hosts
     queue, time    the job's, as primusctl submit has them; with hosts
@@ -76,11 +80,14 @@ class Pool:
     hosts is there at once, and actors wait until a host is; a host that is lost is replaced by the job, and its actors are HostLost."""
 
     def __init__(self, slots=None, *, preload=(), warm=2, private=False, hosts=None, cpus=None, memory=None, gpus=0, queue=None, time=None,
-                 address=None, files=()):
+                 address=None, files=(), shared=0):
         if hosts is None and (gpus or files or not cpus is memory is queue is time is address is None):
             raise TypeError("cpus, memory, gpus, queue, time, address and files are for a pool of several hosts: hosts=N")
+        if hosts is not None and shared:
+            raise TypeError("shared is for a pool on this host, which shares its memory")
         self._begin(slots, preload, warm, private, gpus)
         self._settings["files"] = bool(files)
+        self._shared = size_of(shared)
         if hosts is None:
             self._begin_here()
             return
@@ -132,6 +139,7 @@ class Pool:
         self._names = {}  # Handles of actors that have one
         self._relay = Relay(self.name, self._numbered.get, self._hear_wish, self._keep_state)
         _travel.pools[self.name] = self
+        self._shared = 0  # bytes
         self._where = {}  # by id: the Place of those that were started
         self._places = []
         self._arrivals = set()  # hosts that are not ready yet
@@ -258,8 +266,14 @@ class Pool:
             connection = self._connections[id]
             if self._door is None:
                 ours, theirs = socket.socketpair()
-                connection.attach(ours, _wire.Reader(ours))
-                place.say(theirs, start=id)
+                given = [theirs.detach()]
+                arena = None
+                if self._shared:
+                    fd = _arena.file(2 * self._shared)
+                    given.append(os.dup(fd))
+                    arena = _arena.Arena(fd, False)
+                connection.attach(ours, _wire.Reader(ours), arena)
+                place.say(*given, start=id)
             else:
                 self._tokens[id] = token = self._door.expect(lambda channel, c=connection: c.attach(channel, channel.reader()))
                 place.say(start=id, token=token.hex(), what=self._lives[id].what)
