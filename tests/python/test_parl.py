@@ -264,6 +264,23 @@ def test_directories_are_swept(e, monkeypatch, tmp_path):
     assert not dead.exists() and another.exists() and (alive / "x").exists() and (tmp_path / "elsewhere").exists()
 
 
+@places()
+def test_objects_that_go_anywhere(ran):
+    """Those in cycles end when they are collected, whatever the program does then; their slots are free."""
+    ran("""
+import gc, json, threading
+gc.set_threshold(5, 2, 2)
+class Ring:
+    def __init__(self, actor):
+        self.actor, self.me = actor, self
+for n in range(60):
+    assert Ring(Actor(n)).actor.add(json.loads(json.dumps([1, [2], {"a": [3]}]))[0]) == n + 1
+gc.collect()
+three = [Actor(n) for n in range(3)]
+assert [a.add(0) for a in three] == [0, 1, 2] and parl.remote.client.get_global_client().actor_num.value == 3
+""")
+
+
 def test_memory(e):
     """An object that has more than it may, on top of what it began with, is ended, and its caller hears of it."""
     run(e, """

@@ -3,6 +3,7 @@
 told so, in a pool of primus.actors: on this host, or as a job on several."""
 import json
 import os
+import queue
 import socket
 import sys
 import threading
@@ -44,6 +45,8 @@ class Xparl:
         self._lock = threading.Lock()
         self._pools = {}  # by worker
         self._link = Link(dial(address), self._hear).start()  # when it ends, objects live on; there will be no other ones
+        self._over = queue.SimpleQueue()  # jobs of objects that are gone; None: the end
+        threading.Thread(target=self._give_back, name="xparl-back", daemon=True).start()
         script = os.path.abspath(getattr(sys.modules["__main__"], "__file__", os.getcwd()))
         said, _ = self._link.ask(client={"hostname": socket.gethostname(), "file_path": script}).result(JOIN_SECONDS)
         self.id, self.monitor_url = said["id"], said["monitor"]
@@ -63,7 +66,12 @@ class Xparl:
         if "refused" in granted:
             raise ResourceError(granted["refused"])
         job = granted["job"]
-        return Place(self._pool_of(granted["worker"]), job, granted["gpus"], lambda: self._link.say(back=job), granted["host"])
+        return Place(self._pool_of(granted["worker"]), job, granted["gpus"], lambda: self._over.put(job), granted["host"])
+
+    def _give_back(self):
+        """In a thread: an object may go anywhere, also while another thread, or this one, says something."""
+        while (job := self._over.get()) is not None:
+            self._link.say(back=job)
 
     def _pool_of(self, worker):
         with self._lock:
@@ -90,6 +98,7 @@ class Xparl:
     def close(self):
         with self._lock:
             pools, self._pools = self._pools, {}
+        self._over.put(None)
         self._link.close()
         for pool in pools.values():
             pool.close()
@@ -123,7 +132,7 @@ class _Count:
     """PARL has a shared number there."""
 
     def __init__(self):
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # an object may go in the middle of it
         self.value = 0
 
     def add(self, n):

@@ -46,7 +46,7 @@ class Remote:
         self.name = cls.__name__
         self._client = get_global_client()
         self._place = self._client.take(n_gpu)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the object may go in the middle of it
         self._names = None
         self._failed = None
         try:
