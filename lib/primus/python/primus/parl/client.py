@@ -66,7 +66,12 @@ class Xparl:
         if "refused" in granted:
             raise ResourceError(granted["refused"])
         job = granted["job"]
-        return Place(self._pool_of(granted["worker"]), job, granted["gpus"], lambda: self._over.put(job), granted["host"])
+        try:
+            pool = self._pool_of(granted["worker"])
+        except BaseException:
+            self._link.say(back=job)
+            raise
+        return Place(pool, job, granted["gpus"], lambda: self._over.put(job), granted["host"])
 
     def _give_back(self):
         """In a thread: an object may go anywhere, also while another thread, or this one, says something."""
