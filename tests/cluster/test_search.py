@@ -103,8 +103,8 @@ def test_killed_at_every_commit(new_cluster, build, shared_dir):
     os.unlink(log)
     rows = consistent(shown(cluster, job))
     assert len(rows) == 5 and {r["state"] for r in rows} == {"succeeded"}
-    # Each was made, said something and ended.
-    assert kills >= 2 * 3 * 5
+    # Each was made, said something and ended: in a commit of its own, or in one with what came of the other one that ran.
+    assert kills >= 2 * 3 * 5 // search["maxConcurrent"]
     same_to_a_new_master(cluster, job)
     undisturbed = cluster.submit(search_job(search))
     cluster.wait_state(undisturbed, "SUCCEEDED", timeout=60)
