@@ -7,6 +7,7 @@ import pathlib
 import random
 import signal
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -167,8 +168,10 @@ def test_who_dies(pool, at_once):
 def test_where_there_is_none():
     with pytest.raises(TypeError, match="shared is for a pool on this host"):
         actors.Pool(hosts=2, shared="1M")
+    before = threading.active_count()
     with pytest.raises(ValueError, match="is no size"):
         actors.Pool(slots=1, shared="much")
+    assert threading.active_count() == before, "nothing of it has begun"
     with actors.Pool(slots=1) as pool:
         assert arena_of(pool.create(Plain)) is None
     assert mmap.PAGESIZE == _arena.BLOCK

@@ -85,9 +85,10 @@ class Pool:
             raise TypeError("cpus, memory, gpus, queue, time, address and files are for a pool of several hosts: hosts=N")
         if hosts is not None and shared:
             raise TypeError("shared is for a pool on this host, which shares its memory")
+        shared = size_of(shared)
         self._begin(slots, preload, warm, private, gpus)
         self._settings["files"] = bool(files)
-        self._shared = size_of(shared)
+        self._shared = shared
         if hosts is None:
             self._begin_here()
             return
