@@ -562,3 +562,22 @@ def test_who_asks_on_the_host(monkeypatch, tmp_path):
         del one
         until(lambda: not listing.actors({}))
     assert listing.actors({"PRIMUS_ROLE": "../..", "PRIMUS_INDEX": "0"}) == []
+
+
+def test_more_at_once_than_the_door_hears(monkeypatch):
+    """Actors of a pool do not push each other out while they connect: no more are started at a time than are heard, also where some die or
+    a host is lost meanwhile."""
+    monkeypatch.setattr(_door, "STRANGERS_MAX", 8)
+    monkeypatch.setattr("primus.actors.pool.CONNECTING_MAX", 4)
+    with several(slots=20) as pool:
+        most, expect = [0], pool._door.expect
+        monkeypatch.setattr(pool._door, "expect", lambda came: (expect(came), most.append(pool._door.expecting()))[0])
+        made = [pool.create(Counter, n) for n in range(40)]
+        assert [f.result(20) for f in [one.add(0) for one in made]] == list(range(40)) and max(most) <= 4
+        del made
+        until(lambda: pool.stats()["running"] == 0)
+        made = [pool.create(Counter, n) for n in range(40)]
+        pool.hosts_of_test.processes[0].kill()
+        until(lambda: pool.stats()["running"] == 20 and pool.stats()["hosts"] == 1, 20)
+        answers = [one.add(0).exception(20) for one in made if pool.host(one)]
+        assert answers == [None] * 20

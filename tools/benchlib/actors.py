@@ -71,9 +71,11 @@ def over_tls(slots, preload=()):
         pathlib.Path(top, "actors").write_bytes(secret)
         env = {**os.environ, "PRIMUS_ACTORS": f"127.0.0.1:{pool.port}", "PRIMUS_SECRETS_DIR": top}
         with subprocess.Popen([sys.executable, "-m", "primus.actors.host", str(slots)], env=env):
-            pool.create(bench_actor.Echo).ping().result()
-            yield pool
-            pool.close()
+            try:
+                pool.create(bench_actor.Echo).ping().result()
+                yield pool
+            finally:  # or its end would be waited for
+                pool.close()
 """
 
 TLS = SYNC + OVER_TLS + """

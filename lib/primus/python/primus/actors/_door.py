@@ -54,6 +54,10 @@ class Door:
         self._expected[_proof.name_of(token)] = came
         return token
 
+    def expecting(self):
+        """How many have a token and have not come."""
+        return len(self._expected)
+
     def forget(self, token):
         self._expected.pop(_proof.name_of(token), None)
 

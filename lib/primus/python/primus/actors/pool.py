@@ -21,6 +21,7 @@ from .errors import ActorError, HostLost, HostRefused, PoolClosed, PreloadRefuse
 
 START_SECONDS = 60  # until the zygote has imported what it is to
 SECRET_BYTES = 32
+CONNECTING_MAX = 128  # actors of other hosts that have been started and have not connected: the door hears so many strangers at a time, and no more
 
 _current = []  # pools that are open, the latest last
 _all = weakref.WeakSet()
@@ -258,7 +259,7 @@ class Pool:
             connection.release()
 
     def _start_waiting(self):
-        while self._waiting and self._free and self._over is None:
+        while self._waiting and self._free and self._over is None and not (self._door and self._door.expecting() >= CONNECTING_MAX):
             id, place = self._waiting.popleft(), self._free.popleft()
             place.started[id] = None
             self._where[id] = place
@@ -276,8 +277,18 @@ class Pool:
                 connection.attach(ours, _wire.Reader(ours), arena)
                 place.say(*given, start=id)
             else:
-                self._tokens[id] = token = self._door.expect(lambda channel, c=connection: c.attach(channel, channel.reader()))
+                self._tokens[id] = token = self._door.expect(lambda channel, c=connection: self._actor_came(c, channel))
                 place.say(start=id, token=token.hex(), what=self._lives[id].what)
+
+    def _actor_came(self, connection, channel):
+        """In the door's thread."""
+        connection.attach(channel, channel.reader())
+        if self._waiting:
+            self._watcher.later(self._start_more)
+
+    def _start_more(self):
+        with self._lock:
+            self._start_waiting()
 
     def kill(self, handle):
         """At once, whatever it does (SIGKILL), and for good."""
@@ -473,6 +484,7 @@ class Pool:
                     self._connect_again(life)
                 else:
                     self._forget_name(life)
+            self._start_waiting()
         place.control.close()
         for connection in lost:
             error = HostLost(f"{connection.what} was on {place.name}, which is gone")
