@@ -91,9 +91,11 @@ def free_port():
 def port(e):
     """Of a cluster with three slots of this host."""
     port = free_port()
-    xparl(e, "start", "--port", port, "--cpu_num", 3, "--monitor_port", free_port())
-    yield port
-    xparl(e, "stop")
+    try:
+        xparl(e, "start", "--port", port, "--cpu_num", 3, "--monitor_port", free_port())
+        yield port
+    finally:  # also where the worker has not come
+        xparl(e, "stop")
     assert not list(pathlib.Path(e["TMPDIR"]).iterdir())
 
 
