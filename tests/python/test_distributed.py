@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+from ports import free_port
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib/primus/python"))
 from primus import distributed  # noqa: E402
@@ -39,12 +40,6 @@ def together(n, address, do, secret=None, seconds=10):
     for t in threads:
         t.join(60)
     return found
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 @pytest.fixture(params=["unix", "tcp"])

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from ports import free_port
 
 # A rank's Group, in C and in Python.
 OF_C = """
@@ -57,12 +58,6 @@ Failed = OSError
 Group = lambda name="group": distributed.group(name)
 """
 SECRET = b"s" * 32
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib/primus/python"))
 
 from acting_hosts import until  # noqa: E402
+from ports import free_port  # noqa: E402
 from primus.parl import _bundle, _secret  # noqa: E402
 from primus.parl._ledger import Ledger  # noqa: E402
 
@@ -78,13 +79,6 @@ def xparl(e, *arguments, status=0):
     done = subprocess.run(module("primus.parl.xparl", *arguments), env=e, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == status, (done.stdout, done.stderr)
     return done.stdout + done.stderr
-
-
-def free_port():
-    import socket
-    with socket.socket() as s:
-        s.bind(("", 0))
-        return s.getsockname()[1]
 
 
 @pytest.fixture

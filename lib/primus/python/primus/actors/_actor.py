@@ -46,8 +46,7 @@ class Answers:
             kind, (body, buffers, handles) = _wire.RAISED, _travel.pickled(told(_not_returned(e)))
         if handles:
             self.put(_wire.framed(_wire.LENT, id, _asker.numbers(handles)))
-        places = self.arena.put(buffers) if buffers and self.arena is not None else None
-        self.put(_wire.framed(kind, id, body, buffers) if places is None else _wire.shared(kind, id, body, places))
+        self.put(_wire.framed(kind, id, body, buffers, self.arena))
 
     def put(self, parts):
         """A frame."""

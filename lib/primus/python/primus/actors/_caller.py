@@ -340,13 +340,9 @@ class Connection:
 
     def _framed(self, kind, id, body, buffers):
         """A frame's parts, and before it which memory of the actor's is free."""
-        arena = self._arena
-        if arena is None:
-            return _wire.framed(kind, id, body, buffers)
-        places = arena.put(buffers) if buffers else None
-        parts = _wire.framed(kind, id, body, buffers) if places is None else _wire.shared(kind, id, body, places)
-        while arena.gone:
-            parts = _wire.framed(_wire.FREED, arena.gone.popleft(), b"") + parts
+        parts = _wire.framed(kind, id, body, buffers, self._arena)
+        while self._arena is not None and self._arena.gone:
+            parts = _wire.framed(_wire.FREED, self._arena.gone.popleft(), b"") + parts
         return parts
 
     def repeat(self, futures):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+from . import host
 from ._hello import REFUSED, UNLIKE
 from ._size import size
 from .errors import NotStarted
@@ -20,8 +21,7 @@ class Job:
     def __init__(self, hosts, slots, cpus, memory, gpus, queue, time, addresses, files, door):
         self._hosts = hosts
         config = configuration(hosts, slots, cpus, memory, gpus, files)
-        where = ",".join(f"[{a}]:{door.port}" if ":" in a else f"{a}:{door.port}" for a in addresses or own_addresses())
-        options = [f"--env=PRIMUS_ACTORS={where}", *([f"--queue={queue}"] if queue else []), *([f"--time={time}"] if time else [])]
+        options = [f"--env=PRIMUS_ACTORS={host.where(addresses or own_addresses(), door.port)}", *([f"--queue={queue}"] if queue else []), *([f"--time={time}"] if time else [])]
         if "PYTHONPATH" in os.environ:
             options.append("--env=PYTHONPATH")
         with os.fdopen(os.memfd_create("primus-actors"), "wb") as secret:

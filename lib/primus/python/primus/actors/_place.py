@@ -6,11 +6,11 @@ import collections
 import contextlib
 import json
 import os
-import pathlib
 import socket
 import subprocess
 import sys
 
+from .._environment import finding
 from . import _wire
 from ._wire import PACKET_MAX
 
@@ -110,8 +110,7 @@ class Packets:
 
 def _begin(control):
     """The zygote's process. It finds this very package, and its libraries start no threads of their own."""
-    top = str(pathlib.Path(__file__).resolve().parents[2])
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [top, os.environ.get("PYTHONPATH")]))}
+    env = finding()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         env.setdefault(name, "1")
     return subprocess.Popen([sys.executable, "-m", "primus.actors._zygote"], stdin=control, env=env, start_new_session=True)

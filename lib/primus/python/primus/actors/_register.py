@@ -16,12 +16,21 @@ def path(environment):
     return pathlib.Path(tempfile.gettempdir(), f"primus-actors-{which}")
 
 
-def began(pid):
-    """When a process began, in the kernel's ticks, so that another one of the same number is not taken for it; None: there is none."""
+STATE, USER_TICKS, SYSTEM_TICKS, BEGAN, RESIDENT_PAGES = 0, 11, 12, 19, 21  # of status()
+
+
+def status(pid):
+    """What the kernel says of a process behind its name: /proc/PID/stat, from its state on; None: there is none."""
     try:
-        return int(pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19])
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
+
+
+def began(pid):
+    """When a process began, in the kernel's ticks, so that another one of the same number is not taken for it; None: there is none."""
+    found = status(pid)
+    return found and int(found[BEGAN])
 
 
 class Register:
@@ -44,15 +53,16 @@ class Register:
 
 
 def entries(environment):
-    """[(pid, what)] of those that live."""
-    found = []
+    """[(pid, what, status())] of those that live."""
+    found, top = [], path(environment)
     try:
-        names = os.listdir(path(environment))
+        names = os.listdir(top)
     except OSError:
         return found
     for name in names:
         with contextlib.suppress(OSError, ValueError):
-            then, _, what = os.readlink(path(environment) / name).partition(" ")
-            if then == str(began(int(name))):
-                found.append((int(name), what))
+            then, _, what = os.readlink(top / name).partition(" ")
+            now = status(int(name))
+            if now and then == now[BEGAN]:
+                found.append((int(name), what, now))
     return sorted(found)

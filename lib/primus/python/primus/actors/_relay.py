@@ -4,7 +4,6 @@ knows who has a handle of whom: the program, or an actor, to which it was lent.
 
 In the thread that has read the question, which waits for nobody."""
 import collections
-import contextlib
 import itertools
 import struct
 import threading
@@ -62,8 +61,9 @@ class Relay:
             raise ActorError(f"{handles[lives.index(None)]!r} is of another pool, or has ended")
         return lives
 
-    def lend_numbers(self, borrower, numbers):
-        self.lend(borrower, [life for life in map(self._life_of, numbers) if life is not None])
+    def _lend_numbers(self, borrower, numbers):
+        """numbers: as they are in a frame. ValueError, struct.error: those are none."""
+        self.lend(borrower, [life for life in (self._life_of(n) for n, in NUMBER.iter_unpack(numbers)) if life is not None])
 
     def give_back(self, borrower, number):
         with self._lock:
@@ -86,12 +86,12 @@ class Relay:
         if kind == _wire.ASK:
             self._ask(borrower, id, body, buffers)
         elif kind == _wire.WISH:
-            with contextlib.suppress(OSError):
-                self._answer(borrower, id, *self._wish(borrower, body, buffers))
+            *_, wish = _question(body)
+            self._answer(borrower, id, *self._wish(borrower, wish, buffers))
         elif kind == _wire.LENT:
             future = borrower.pending(id)
             if isinstance(future, Relayed):
-                self.lend_numbers(future.handles_to, [n for n, in NUMBER.iter_unpack(body)])
+                self._lend_numbers(future.handles_to, body)
         elif kind == _wire.DROP:
             self.give_back(borrower.id, id)
         elif kind == _wire.STATE:
@@ -101,20 +101,26 @@ class Relay:
         borrower.push(ANSWERS[kind], id, body, buffers)
 
     def _ask(self, borrower, id, body, buffers):
-        number, handles, repeats = QUESTION.unpack_from(body)
-        at = QUESTION.size + handles * NUMBER.size
-        if len(body) < at:
-            raise ValueError
+        number, handles, repeats, call = _question(body)
         life = self._life_of(number)
         if life is None:
             self._answer(borrower, id, _wire.RAISED, *_wire.pickled(told(ActorDied("the actor has ended"))))
             return
         connection = life.connection
-        self.lend_numbers(connection.id, [n for n, in NUMBER.iter_unpack(body[QUESTION.size:at])])
+        self._lend_numbers(connection.id, handles)
         future = Relayed(connection, lambda *answer: self._answer(borrower, id, *answer), borrower.id)
         if repeats:
-            future.repeat = life, body[at:], [memoryview(b) for b in buffers]
-        connection.relay(future, next(self._ids), body[at:], buffers)
+            future.repeat = life, call, [memoryview(b) for b in buffers]
+        connection.relay(future, next(self._ids), call, buffers)
+
+
+def _question(body):
+    """(the actor's number, the numbers of handles as bytes, whether it is asked again, the pickle). ValueError, struct.error: it is none."""
+    number, handles, repeats = QUESTION.unpack_from(body)
+    at = QUESTION.size + handles * NUMBER.size
+    if len(body) < at:
+        raise ValueError("that is no question")
+    return number, body[QUESTION.size:at], repeats, body[at:]
 
 
 def refused(error):

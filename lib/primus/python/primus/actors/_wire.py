@@ -66,8 +66,11 @@ def pickled(value):
     return pickle.dumps(value, 5, buffer_callback=beside), buffers
 
 
-def framed(kind, id, body, buffers=()):
-    """A frame's parts, as sendmsg() takes them."""
+def framed(kind, id, body, buffers=(), arena=None):
+    """A frame's parts, as sendmsg() takes them. arena: where buffers lie then, if there is room."""
+    places = arena.put(buffers) if buffers and arena is not None else None
+    if places is not None:
+        return shared(kind, id, body, places)
     if len(body) > PICKLE_MAX:
         raise pickle.PicklingError(f"{len(body)} bytes are too many for one message")
     if buffers and sum(b.nbytes for b in buffers) > MESSAGE_MAX:

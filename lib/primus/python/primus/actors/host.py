@@ -39,6 +39,11 @@ def addresses(environment):
     raise ActorError("where is the pool? PRIMUS_ACTORS is not set, nor is MASTER_ADDR: it is an executor of a job that runs this")
 
 
+def where(addresses, port):
+    """The text of PRIMUS_ACTORS."""
+    return ",".join(f"[{address}]:{port}" if ":" in address else f"{address}:{port}" for address in addresses)
+
+
 def secret(environment):
     path = pathlib.Path(environment.get("PRIMUS_SECRETS_DIR", "."), "actors")
     try:

@@ -23,15 +23,11 @@ def _booted():
 
 
 def actors(environment):
-    booted, found = _booted(), []
-    for pid, what in _register.entries(environment):
-        try:
-            fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        except OSError:  # it has just ended
-            continue
-        found.append({"actor": what, "pid": pid, "state": fields[0], "cpu": (int(fields[11]) + int(fields[12])) * 1000000 // TICK,
-                      "memory": int(fields[21]) * PAGE, "began": booted + int(fields[19]) * 1000000 // TICK})
-    return found
+    booted = _booted()
+    return [{"actor": what, "pid": pid, "state": of[_register.STATE],
+             "cpu": (int(of[_register.USER_TICKS]) + int(of[_register.SYSTEM_TICKS])) * 1000000 // TICK,
+             "memory": int(of[_register.RESIDENT_PAGES]) * PAGE, "began": booted + int(of[_register.BEGAN]) * 1000000 // TICK}
+            for pid, what, of in _register.entries(environment)]
 
 
 if __name__ == "__main__":

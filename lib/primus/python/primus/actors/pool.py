@@ -14,7 +14,7 @@ from . import _arena, _ship, _travel, _wire
 from ._caller import Connection
 from ._life import Life
 from ._place import Packets, Place
-from ._relay import NUMBER, QUESTION, Relay, refused
+from ._relay import Relay, refused
 from ._size import size as size_of
 from ._watch import Watcher
 from .errors import ActorError, HostLost, HostRefused, PoolClosed, PreloadRefused, died_of
@@ -353,10 +353,8 @@ class Pool:
 
     def _hear_wish(self, borrower, body, buffers):
         """What an actor asks of its pool: (kind, body, buffers) of the answer."""
-        handles = QUESTION.unpack_from(body)[1]
-        at = QUESTION.size + handles * NUMBER.size
         try:
-            wish, *what = pickle.loads(body[at:], buffers=buffers)
+            wish, *what = pickle.loads(body, buffers=buffers)
             *answer, given = _travel.pickled(_WISHES[wish](self, *what))
             self._relay.lend(borrower.id, self._relay.lives_of(given))
             return _wire.DONE, *answer

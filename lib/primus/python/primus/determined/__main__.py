@@ -11,14 +11,15 @@ import subprocess
 import sys
 import tempfile
 
+from primus._environment import finding
+
 from .convert import NotHere, job_of, load
 
 SITE = pathlib.Path(__file__).parent / "site"
 
 
 def run(program, arguments):
-    e = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, [str(SITE), os.environ.get("PYTHONPATH")])))
-    os.execvpe(program, [program, *arguments], e)
+    os.execvpe(program, [program, *arguments], finding(SITE))
 
 
 def parse(arguments):

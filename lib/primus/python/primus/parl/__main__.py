@@ -11,6 +11,8 @@ import os
 import pathlib
 import sys
 
+from primus._environment import finding
+
 from .client import POOL
 
 SITE = pathlib.Path(__file__).parent / "site"
@@ -37,7 +39,7 @@ def parse(arguments):
 
 def main(arguments):
     o, of_hosts = parse(arguments)
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, [str(SITE), os.environ.get("PYTHONPATH")])))
+    environment = finding(SITE)
     if o.hosts is not None or o.slots is not None:
         settings = {**of_hosts, **{name: getattr(o, name) for name in ("hosts", "slots") if getattr(o, name) is not None}}
         environment[POOL] = json.dumps(settings)

@@ -3,6 +3,8 @@
 import re
 import secrets
 
+from primus.actors import host
+
 from .monitor import Pages, as_json
 
 LINES, TAIL = 500, 1 << 20
@@ -38,5 +40,4 @@ def serve(directory, address, port):
     """(Pages, where they are as HOST:PORT/WHAT-NOBODY-GUESSES). directory: a pathlib.Path with a file for each job."""
     prefix = secrets.token_hex(16)
     pages = Pages((address, port), {f"/{prefix}/get-log": lambda fields: _get(directory, fields), f"/{prefix}/download-log": lambda fields: _download(directory, fields)})
-    host = f"[{address}]" if ":" in address else address
-    return pages, f"{host}:{pages.server_address[1]}/{prefix}"
+    return pages, f"{host.where([address], pages.server_address[1])}/{prefix}"

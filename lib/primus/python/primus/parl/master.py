@@ -24,8 +24,7 @@ class _Peer:
     def __init__(self, master, channel, number):
         host, port = channel.peer()
         self.host = host.removeprefix("::ffff:")
-        self.address = f"{self.host}:{port}"
-        self.kind, self.id, self.about = None, f"{self.address.replace(':', '_')}_{number}", {}
+        self.kind, self.id, self.about = None, f"{self.host.replace(':', '_')}_{port}_{number}", {}
         self.began = time.time()
         self.jobs = collections.OrderedDict()  # of a client: where its logs are, by job
         self.link = Link(Frames(channel), lambda said: master.hear(self, said), lambda: master.lose(self))
@@ -43,7 +42,6 @@ class Master:
     def __init__(self, port=None, monitor_port=None, device="cpu"):
         assert device in ("cpu", "gpu"), f"{device!r} is neither cpu nor gpu"
         self._port, self._monitor_port = int(port or 0), int(monitor_port) if monitor_port else None
-        self.device = device
         self._ledger = Ledger(device == "gpu")
         self._lock = threading.RLock()
         self._peers = {}  # by id
@@ -91,11 +89,6 @@ class Master:
     def worker_num(self):
         with self._lock:
             return len(self._ledger.shares)
-
-    @property
-    def client_num(self):
-        with self._lock:
-            return sum(peer.kind == "client" for peer in self._peers.values())
 
     @property
     def monitor_url(self):
@@ -239,7 +232,7 @@ class Master:
         def say():
             for one in found:
                 peer.link.say(True, part=said["ask"], **one)
-            peer.link.say(True, answer=said["ask"], info=info, device=self.device)
+            peer.link.say(True, answer=said["ask"], info=info)
 
         return say
 

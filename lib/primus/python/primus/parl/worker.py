@@ -10,6 +10,9 @@ import sys
 import tempfile
 import threading
 
+from primus._environment import finding
+from primus.actors import host
+
 from . import _link, logs
 from ._secret import secret
 
@@ -66,11 +69,8 @@ class Worker:
             self._open(str(said["open"]), [str(a) for a in said["addresses"]], int(said["port"]))
 
     def _open(self, client, addresses, port):
-        where = ",".join(f"[{a}]:{port}" if ":" in a else f"{a}:{port}" for a in addresses)
-        environment = {**os.environ, "PRIMUS_ACTORS": where, "PRIMUS_SECRETS_DIR": str(self.directory / "secrets"), "TMPDIR": str(self._files),
-                       "PRIMUS_PARL_LOGS": str(self._logs), "XPARL": "True"}
-        top = str(pathlib.Path(__file__).resolve().parents[2])
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [top, os.environ.get("PYTHONPATH")]))
+        environment = {**finding(), "PRIMUS_ACTORS": host.where(addresses, port), "PRIMUS_SECRETS_DIR": str(self.directory / "secrets"),
+                       "TMPDIR": str(self._files), "PRIMUS_PARL_LOGS": str(self._logs), "XPARL": "True"}
         # It does not outlive this thread, which ends with the worker.
         process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "primus.actors.host", str(self._slots)], env=environment,
                                    stdin=subprocess.DEVNULL, cwd=self._files)
