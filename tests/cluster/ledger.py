@@ -9,7 +9,9 @@ COUNTER = itertools.count(1)
 Entry = collections.namedtuple("Entry", "what role index attempt node time text")
 
 # say WHAT [TEXT]: a line of the ledger. Commands are bash's, so no process is needed, which a signal might hit.
+# rest MILLISECONDS: for traps. systemd may still be sending SIGTERM to whatever is there when the first sleep of one begins.
 PRELUDE = ('say() { echo "$1 $PRIMUS_ROLE $PRIMUS_INDEX $PRIMUS_ATTEMPT $PRIMUS_NODE $EPOCHREALTIME $2" >> "$LEDGER"; }; '
+           'rest() { local end=$((${EPOCHREALTIME/[^0-9]/} + $1 * 1000)); while [ ${EPOCHREALTIME/[^0-9]/} -lt $end ]; do sleep 0.1; done; }; '
            'say start; ')
 
 

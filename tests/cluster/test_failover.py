@@ -143,7 +143,7 @@ def test_scope_of_a_role(quick, ledger):
 
 def test_drain_moves_the_whole_scope(quick, ledger):
     """One has to leave its host: the other goes with it, neither has failed, and meanwhile the job says so."""
-    command = ("trap 'say term; sleep 4; exit 0' TERM; say env $MASTER_ADDR; if [ $PRIMUS_ATTEMPT = 1 ]; then sleep 60 & wait; fi; say end")
+    command = ("trap 'say term; rest 4000; exit 0' TERM; say env $MASTER_ADDR; if [ $PRIMUS_ATTEMPT = 1 ]; then sleep 60 & wait; fi; say end")
     job = quick.submit(together(ledger, command, num=2))
     quick.wait_for(lambda: len(ledger.entries("env")) == 2, what="two ranks")
     left = ledger.entries("env", index=0)[0].node
@@ -161,8 +161,7 @@ def test_drain_moves_the_whole_scope(quick, ledger):
 
 def test_masterd_is_killed_while_a_scope_stops(quick, ledger):
     """The grace is longer than the back-off, and masterd is killed within it, twice."""
-    # Several, since systemd may still be sending SIGTERM to whatever is there when the first one begins.
-    command = ("trap 'say term; for i in 1 2 3 4; do sleep 1; done; exit 0' TERM; if [ $PRIMUS_ATTEMPT = 1 ]; then [ $PRIMUS_INDEX != 1 ] || { sleep 0.5; exit 3; }; "
+    command = ("trap 'say term; rest 4000; exit 0' TERM; if [ $PRIMUS_ATTEMPT = 1 ]; then [ $PRIMUS_INDEX != 1 ] || { sleep 0.5; exit 3; }; "
                "sleep 60 & wait; fi; say end")
     job = quick.submit(together(ledger, command, job={"stopGrace": "10s"}))
     quick.wait_for(lambda: len(ledger.entries("term")) == 2, what="the stops")
@@ -176,7 +175,7 @@ def test_masterd_is_killed_while_a_scope_stops(quick, ledger):
 
 
 def test_host_is_lost_while_a_scope_stops(quick, ledger):
-    command = ("trap 'say term; for i in 1 2 3; do sleep 1; done; exit 0' TERM; if [ $PRIMUS_ATTEMPT = 1 ]; then [ $PRIMUS_NODE != n2 ] || "
+    command = ("trap 'say term; rest 3000; exit 0' TERM; if [ $PRIMUS_ATTEMPT = 1 ]; then [ $PRIMUS_NODE != n2 ] || "
                "{ while [ ! -e $LEDGER.fail ]; do sleep 0.05; done; exit 3; }; sleep 60 & wait; fi; say end")
     job = quick.submit(together(ledger, command, job={"stopGrace": "30s"}, num=3) | {"name": "lost"})
     quick.wait_for(lambda: len(ledger.entries("start")) == 3, what="three ranks")

@@ -262,7 +262,7 @@ def test_stop_by_an_administrator_while_agentd_is_away(quick, ledger):
 
 
 def test_kill_gives_grace(quick, ledger):
-    job = quick.submit(ledger.config("trap 'say term; sleep 0.5; say saved; exit 0' TERM; say ready; sleep 60 & wait"))
+    job = quick.submit(ledger.config("trap 'say term; rest 500; say saved; exit 0' TERM; say ready; sleep 60 & wait"))
     stubborn = quick.submit(ledger.config("trap 'say ignored' TERM; say stubborn; while :; do sleep 60 & wait; done", job={"stopGrace": "1s"}))
     quick.wait_for(lambda: ledger.entries("ready") and ledger.entries("stubborn"), what="their start")
     for one in (job, stubborn):
@@ -278,7 +278,7 @@ def test_succeed(quick, ledger):
         assert done.returncode == 1, done
         return done.stderr
 
-    job = quick.submit(ledger.config("trap 'say term; sleep 2; say saved; exit 7' TERM; say ready; sleep 60 & wait", job={"stopGrace": "30s"}))
+    job = quick.submit(ledger.config("trap 'say term; rest 2000; say saved; exit 7' TERM; say ready; sleep 60 & wait", job={"stopGrace": "30s"}))
     behind = quick.submit(ledger.config("say behind", job={"after": [f"{job}:ok"]}))
     later = quick.submit(ledger.config("true", job={"begin": "2099-01-01T00:00:00Z"}))
     quick.wait_for(lambda: ledger.entries("ready"), what="its start")
@@ -302,7 +302,7 @@ def test_succeed(quick, ledger):
 
 def test_kill_with_its_own_grace(quick, ledger):
     """Longer than the job's: kept over a kill of masterd. Shorter, also for what is being stopped already. Never longer than a week."""
-    job = quick.submit(ledger.config("trap 'say term; sleep 4; say saved; exit' TERM; say ready; sleep 60 & wait", job={"stopGrace": "1s"}))
+    job = quick.submit(ledger.config("trap 'say term; rest 4000; say saved; exit' TERM; say ready; sleep 60 & wait", job={"stopGrace": "1s"}))
     stubborn = quick.submit(ledger.config("trap 'echo > /dev/null' TERM; say stubborn; while :; do sleep 1; done", job={"stopGrace": "1h"}))
     quick.wait_for(lambda: ledger.entries("ready") and ledger.entries("stubborn"), what="their start")
     refused = quick.run("n1", "primusctl", "kill", "--grace=8d", str(job), user="ml")
