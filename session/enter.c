@@ -149,6 +149,22 @@ static int move(const char *pid, const char *model) {
         return 0;
 }
 
+/* An executor with "delegate" may have divided its cgroup, as version 2 has it: then there are processes
+ * below it alone, and those of sessions are in a group of their own there. It is within the executor's limits
+ * whatever its user has made of what he can write to. */
+static int move_below(const char *pid, const char *cgroup, struct place *below) {
+        char path[PATH_BYTES * 3], enabled[256];
+
+        snprintf(path, sizeof(path), ROOT "%s/cgroup.subtree_control", cgroup);
+        if (read_text(path, enabled, sizeof(enabled)) < 0 || !strchr(enabled, '\n'))
+                return -ESRCH;
+        snprintf(path, sizeof(path), ROOT "%s", below->path);
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+                return errno == ENOENT ? -ESRCH : -errno;
+        snprintf(below->root, sizeof(below->root), ROOT);
+        return attach(below, pid);
+}
+
 /* In systemd's tree; a process that has just ended does not count. */
 static int only_we_are_left(const char *cgroup) {
         static const char *const roots[] = { ROOT, ROOT "/unified", ROOT "/systemd" };
@@ -190,6 +206,7 @@ static int fail_with(const char *what, int error) {
 
 int main(int argc, char **argv) {
         char own[PATH_BYTES], theirs[PATH_BYTES], executor[256], cgroup[PATH_BYTES * 2], model[PID_BYTES];
+        char divided[sizeof(cgroup) + 16];
         const char *pid = getenv("MAINPID"), *slash;
         int r;
 
@@ -216,10 +233,11 @@ int main(int argc, char **argv) {
         if (strcmp(own, theirs) != 0 || !slash || strcmp(slash + 1, argv[1]) != 0)
                 return fail_with("the process is not of this unit", -EPERM);
         snprintf(cgroup, sizeof(cgroup), "%.*s/%s", (int)(slash - own), own, executor);
-        r = first_process(cgroup, model);
-        if (r < 0)
+        snprintf(divided, sizeof(divided), "%s/session", cgroup);
+        if (first_process(cgroup, model) >= 0)
+                r = move(pid, model);
+        else if ((r = move_below(pid, cgroup, &(struct place){ .path = divided })) == -ESRCH)
                 return fail_with("the executor has ended", r);
-        r = move(pid, model);
         if (r < 0)
                 return fail_with("cannot move the session into the executor's cgroup", r);
         /* $MAINPID can be what the job's environment says: nobody stays outside the executor's limits. */
@@ -227,7 +245,8 @@ int main(int argc, char **argv) {
         if (r < 0)
                 return fail_with("the session's process is another one", r);
         /* The model may have ended, and its number be another's by now. */
-        if ((r = unit_path(pid, theirs, sizeof(theirs))) < 0 || strcmp(theirs, cgroup) != 0)
+        if ((r = unit_path(pid, theirs, sizeof(theirs))) < 0 ||
+            (strcmp(theirs, cgroup) != 0 && strcmp(theirs, divided) != 0))
                 return fail_with("the executor has ended", r < 0 ? r : -ESRCH);
         return EXIT_SUCCESS;
 }

@@ -114,6 +114,28 @@ static uint64_t own_cpu_usec(void) {
         return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
+/* Where the executor has divided its group, systemd has this process in one below it. Whether it has. */
+static bool leave_control(char *cgroup) {
+        static const char control[] = "/.control";
+        size_t l = strlen(cgroup), n = strlen(control);
+
+        if (l <= n || strcmp(cgroup + l - n, control) != 0)
+                return false;
+        cgroup[l - n] = 0;
+        return true;
+}
+
+static bool variable_is(const char *name, const char *expected) {
+        const char *value = getenv(name);
+
+        return value && strcmp(value, expected) == 0;
+}
+
+/* Whether a kill for want of memory may be why the unit has ended: parts of a divided one end without it. */
+static bool ends_by_memory(bool divided) {
+        return !divided || (variable_is("EXIT_CODE", "killed") && variable_is("EXIT_STATUS", "KILL"));
+}
+
 /* The number by which agentd's probes know the group: the inode of its directory. */
 static void add_id(const char *cgroup) {
         char path[1024];
@@ -133,6 +155,7 @@ static void add_id(const char *cgroup) {
 static void add_accounting(void) {
         char cgroup[1024], text[8192], *p, *end;
         uint64_t v, own;
+        bool divided;
 
         if (!read_start("/proc/self/cgroup", text, sizeof(text)))
                 return;
@@ -145,6 +168,7 @@ static void add_accounting(void) {
                 return;
         memcpy(cgroup, p, (size_t)(end - p));
         cgroup[end - p] = 0;
+        divided = leave_control(cgroup);
 
         add_id(cgroup);
         if (read_cgroup(cgroup, "memory.peak", text, sizeof(text)) && isdigit((unsigned char)*text))
@@ -156,16 +180,16 @@ static void add_accounting(void) {
                 add("IO_READ=%" PRIu64 "\n", sum_values(text, " rbytes="));
                 add("IO_WRITE=%" PRIu64 "\n", sum_values(text, " wbytes="));
         }
-        if (read_cgroup(cgroup, "memory.events", text, sizeof(text)) && find_value(text, "oom_kill", &v))
+        if (ends_by_memory(divided) && read_cgroup(cgroup, "memory.events", text, sizeof(text)) &&
+            find_value(text, "oom_kill", &v))
                 add("OOM_KILLS=%" PRIu64 "\n", v);
 }
 
 /* Which process, and at whose limit. */
 static void add_oom(const char *unit) {
-        const char *result = getenv("SERVICE_RESULT");
         struct oom oom;
 
-        if (!result || strcmp(result, "oom-kill") != 0 || !oom_find(unit, &oom))
+        if (!variable_is("SERVICE_RESULT", "oom-kill") || !oom_find(unit, &oom))
                 return;
         add("OOM_TASK=%s\n", oom.task);
         add("OOM_PID=%" PRIu32 "\n", oom.pid);
@@ -197,15 +221,13 @@ static void add_times(const char *unit) {
  * SIGTERM, and systemd calls that a success. agentd, where it runs, corrects this by whether there was a stop
  * job; a program that catches SIGTERM and returns 0 can be told only by that. */
 static void add_stop(const char *unit) {
-        const char *result = getenv("SERVICE_RESULT"), *code = getenv("EXIT_CODE"),
-                   *status = getenv("EXIT_STATUS");
         char path[512];
 
         (void)snprintf(path, sizeof(path), PRIVATE_DIR "/%s/stop", unit);
         if (access(path, F_OK) >= 0)
                 add("STOP=order\n");
-        else if (result && strcmp(result, "success") == 0 && code && strcmp(code, "killed") == 0 && status &&
-                 strcmp(status, "TERM") == 0)
+        else if (variable_is("SERVICE_RESULT", "success") && variable_is("EXIT_CODE", "killed") &&
+                 variable_is("EXIT_STATUS", "TERM"))
                 add("STOP=local\n");
 }
 

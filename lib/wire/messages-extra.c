@@ -35,6 +35,7 @@ static const struct extra_key {
         { "jobWeight", 'u', offsetof(struct start_extra, job_weight), 0 },
         { "openFiles", 'u', offsetof(struct start_extra, open_files), 0 },
         { "numa", 'S', offsetof(struct start_extra, numa), sizeof(((struct start_extra *)NULL)->numa) },
+        { "delegate", 'u', offsetof(struct start_extra, delegate), 0 },
         { "io", 'i', 0, 0 },
 };
 

@@ -440,7 +440,8 @@ struct start_extra {
         uint32_t cpu_weight;
         uint32_t job_weight; /* of the job's slice */
         uint32_t open_files;
-        char numa[8]; /* "require", "prefer": memory of the NUMA nodes of its CPUs; "" */
+        uint32_t delegate; /* not 0: its cgroup is its user's to divide */
+        char numa[8];      /* "require", "prefer": memory of the NUMA nodes of its CPUs; "" */
         struct io_limit *io;
         size_t n_io;
 };

@@ -218,6 +218,7 @@ static void limits_extra(const struct executor *e, struct io_limit io[static LIN
         x->cpu_weight = role->limits.cpu_weight;
         x->open_files = role->limits.open_files;
         x->locked_memory = role->limits.locked_memory;
+        x->delegate = role->limits.delegate;
         x->job_cpu = job_cpu_on_node(e);
         x->job_weight = job_weight_on_node(e);
         x->job_tasks = job_tasks_on_node(e);

@@ -59,6 +59,7 @@ static const struct {
         { "io", FELT_NEXT },
         { "openFiles", FELT_NEXT },
         { "lockedMemoryMb", FELT_NEXT },
+        { "delegate", FELT_NEXT },
         { "successPercent", FELT_NOW },
         { "failPercent", FELT_NOW },
         { "failover", FELT_NOW },

@@ -24,7 +24,9 @@ extern const struct schema io_schema;
                   RANGE(0, SPEC_IO_MAX),                                                                     \
                   .message = &io_schema,                                                                     \
                   .item_size = sizeof(struct io_spec) },                                                     \
-                { "openFiles", KEY_U32, AT(role_spec, limits.open_files), RANGE(0, SPEC_OPEN_FILES_MAX) }, { \
-                "lockedMemoryMb", KEY_SCALED, AT(role_spec, limits.locked_memory),                           \
-                        RANGE(0, SPEC_MEMORY_MB_MAX), .scale = 1 << 20                                       \
+                { "openFiles", KEY_U32, AT(role_spec, limits.open_files), RANGE(0, SPEC_OPEN_FILES_MAX) },   \
+                { "lockedMemoryMb", KEY_SCALED, AT(role_spec, limits.locked_memory),                         \
+                  RANGE(0, SPEC_MEMORY_MB_MAX), .scale = 1 << 20 },                                          \
+        {                                                                                                    \
+                "delegate", KEY_BOOL, AT(role_spec, limits.delegate)                                         \
         }

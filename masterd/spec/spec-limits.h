@@ -2,6 +2,7 @@
 /* What an executor may use on its host, beyond CPUs, memory, GPUs and time. Part of spec.h. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,4 +31,5 @@ struct limits_spec {
         size_t n_io;
         uint32_t open_files;
         uint64_t locked_memory; /* bytes */
+        bool delegate;          /* the executor may divide its cgroup */
 };

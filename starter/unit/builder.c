@@ -129,6 +129,15 @@ static int check_order(const struct start_order *o, const struct unit_context *c
         return r < 0 ? -ENOMEM : r > 0 ? -EINVAL : 0;
 }
 
+/* Who divides his cgroup has limits of his own in there, at which one part ends and not all of it. */
+static int append_delegation(sd_bus_message *m, const struct start_order *o) {
+        if (o->extra.delegate == 0)
+                return property_string(m, "OOMPolicy", "kill");
+        TRY(property_string(m, "OOMPolicy", "continue"));
+        return property_strings(m, "DelegateControllers",
+                                (char *[]){ (char *)"cpu", (char *)"memory", (char *)"pids", NULL });
+}
+
 /* With READY=1 to come, the start lasts until then: systemd waits for it, also over our restarts. */
 static int append_type(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
         bool notify = strcmp(o->extra.ready, "notify") == 0;
@@ -160,11 +169,11 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(property_string(m, "CollectMode", "inactive-or-failed"));
         TRY(property_string(m, "KillMode", "control-group"));
         TRY(property_bool(m, "SendSIGKILL", true));
-        TRY(property_string(m, "OOMPolicy", "kill"));
         /* The limit is also primus-exit's; a shorter grace is kept by a timer of agentd's own. */
         TRY(property_u64(m, "TimeoutStopUSec", MAX(o->grace_usec, UNIT_STOP_USEC_MIN)));
         snprintf(text, sizeof(text), "%u", o->uid);
         TRY(property_string(m, "User", text));
+        TRY(append_delegation(m, o));
         TRY(property_bool(m, "NoNewPrivileges", !o->new_privileges));
         TRY(property_bool(m, "IgnoreSIGPIPE", false)); /* as in a shell: "producer | head" ends */
         /* Not the job's: that is the launcher's to enter (PRIMUS_DIRECTORY). */

@@ -122,7 +122,7 @@ def unchanged_by_a_reload(cluster, nodes, least):
 
 
 # Of a unit of systemd's, all that Primus and its drop-in set.
-EXPECTED = set("""Description Slice Type NotifyAccess WatchdogSec TimeoutStartSec TimeoutStopSec CollectMode KillMode SendSIGKILL OOMPolicy User NoNewPrivileges IgnoreSIGPIPE
+EXPECTED = set("""Description Slice Type NotifyAccess WatchdogSec TimeoutStartSec TimeoutStopSec CollectMode KillMode SendSIGKILL OOMPolicy Delegate User NoNewPrivileges IgnoreSIGPIPE
 WorkingDirectory Environment EnvironmentFile CPUAccounting MemoryAccounting IOAccounting CPUQuota CPUQuotaPeriodSec CPUWeight MemoryMax MemoryHigh MemorySwapMax AllowedCPUs NUMAPolicy
 NUMAMask TasksMax LimitNOFILE LimitNOFILESoft LimitMEMLOCK LimitMEMLOCKSoft SocketBindAllow SocketBindDeny BPFProgram Requires After BindPaths InaccessiblePaths RuntimeMaxSec DevicePolicy
 DeviceAllow StandardOutput StandardError SyslogIdentifier LogRateLimitIntervalSec LogRateLimitIntervalUSec LogRateLimitBurst SyslogLevelPrefix LogExtraFields ExecStart ExecStartPre ExecStopPost""".split())

@@ -168,14 +168,14 @@ static const struct message_target targets[] = {
         { "a" LINK_EXIT_SIGNATURE, exits_again },
 };
 
-static const char *const keys[] = {
-        "ready",      "readyPort",  "readyFile", "epoch",       "rendezvous", "readyTimeout", "watchdog",
-        "cpus",       "gpus",       "rdma",      "stackSignal", "memoryHigh", "lockedMemory", "jobCpu",
-        "jobTasks",   "jobShm",     "cpuWeight", "jobWeight",   "openFiles",  "numa",         "io",
-        "sync",       "waitingFor", "passed",    "total",       "python",     "note",         "missed",
-        "labels",     "gpuNuma",    "gpuMig",    "gpuParents",  "gpuLinks",   "shm",          "networks",
-        "conditions", "tasksMax",   NULL
-};
+static const char *const keys[] = { "ready",        "readyPort",  "readyFile",    "epoch",     "rendezvous",
+                                    "readyTimeout", "watchdog",   "cpus",         "gpus",      "rdma",
+                                    "stackSignal",  "memoryHigh", "lockedMemory", "jobCpu",    "jobTasks",
+                                    "jobShm",       "cpuWeight",  "jobWeight",    "openFiles", "numa",
+                                    "io",           "sync",       "waitingFor",   "passed",    "total",
+                                    "python",       "note",       "missed",       "labels",    "gpuNuma",
+                                    "gpuMig",       "gpuParents", "gpuLinks",     "shm",       "networks",
+                                    "conditions",   "tasksMax",   "delegate",     NULL };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz_message_targets(targets, ELEMENTSOF(targets), keys, data, size);

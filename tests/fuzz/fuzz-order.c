@@ -85,7 +85,7 @@ static const char *const keys[] = { "ready",      "readyPort",    "readyFile", "
                                     "numa",       "openFiles",    "io",        "term",        "bundled",
                                     "sharedCpus", "watchdog",     "labels",    "gpuNuma",     "gpuMig",
                                     "gpuParents", "gpuLinks",     "shm",       "networks",    "serves",
-                                    "tasksMax",   "jobTasks",     NULL };
+                                    "tasksMax",   "jobTasks",     "delegate",  NULL };
 
 static char root[64], hook_work[128]; /* the latter: an executor's job's, as a hook is told it */
 

@@ -88,6 +88,7 @@ static const struct {
         { "CollectMode", "inactive-or-failed", false },
         { "KillMode", "control-group", false },
         { "OOMPolicy", "kill", false },
+        { "OOMPolicy", "continue", false },
         { "WorkingDirectory", "/", false },
         { "StandardOutput", "journal", false },
         { "StandardOutput", "null", false },
@@ -174,12 +175,15 @@ static void check_variable(const struct asked *a, const char *text) {
 
 static void check_list(struct asked *a, const char *name, const char *text) {
         static const char *const hidden[] = { "-/run/user", "-/run/dbus", NULL };
+        static const char *const delegated[] = { "cpu", "memory", "pids", NULL };
 
         MUST(text_is_setting(text));
         if (strcmp(name, "Environment") == 0)
                 check_variable(a, text);
         else if (strcmp(name, "InaccessiblePaths") == 0)
                 MUST(is_in(hidden, text));
+        else if (strcmp(name, "DelegateControllers") == 0)
+                MUST(a->has_user && is_in(delegated, text));
         else {
                 MUST(strcmp(name, "Requires") == 0 || strcmp(name, "After") == 0);
                 MUST(unit_is_ours(text) && strncmp(text, "run-primus-shm-", 15) == 0);

@@ -366,7 +366,7 @@ def test_slots(pool):
     held = [Counter(i) for i in range(4)]
     late = Counter(9)
     adding = late.add(1)
-    assert pool.stats() == {"hosts": len(pool.zygotes()), "slots": 4, "running": 4, "waiting": 1} and not actors.wait([adding], 0.1)[0]
+    assert pool.stats() == {"hosts": len(pool.zygotes()), "slots": 4, "running": 4, "waiting": 1, "limited": 0} and not actors.wait([adding], 0.1)[0]
     last = held[0].sleep(0.1)
     began = time.monotonic()
     del held[0]

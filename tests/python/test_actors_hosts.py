@@ -330,7 +330,7 @@ def test_actors_that_wait_for_a_host(empty):
     array[0] = 7  # what was sent is sent
     calling = [one.add(1), other.add(1), gone.add(1)]
     calling[0].add_done_callback(lambda _: told.set())
-    assert not actors.wait(calling, 0.05)[0] and empty.stats() == {"hosts": 0, "slots": 0, "running": 0, "waiting": 3}
+    assert not actors.wait(calling, 0.05)[0] and empty.stats() == {"hosts": 0, "slots": 0, "running": 0, "waiting": 3, "limited": 0}
     with pytest.raises(TimeoutError):
         calling[1].result(0.05)
     dropped = one.mark("/nowhere/at/all", "x")
@@ -503,7 +503,7 @@ def test_it_dies_at_once(pool):
     calling, never, began = one.add(1), other.add(1), time.monotonic()
     actors.kill(other)
     assert isinstance(never.exception(5), actors.ActorDied)
-    assert calling.result(10) == 1 and 3 < time.monotonic() - began < 8 and pool.stats() == {"hosts": 2, "slots": 4, "running": 1, "waiting": 0}
+    assert calling.result(10) == 1 and 3 < time.monotonic() - began < 8 and pool.stats() == {"hosts": 2, "slots": 4, "running": 1, "waiting": 0, "limited": 0}
 
 
 def test_its_arguments_are_kept(pool, at_once):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import actors_inside
 import checks
 import gpu_inside
 import probe_inside
@@ -685,6 +686,12 @@ def trace():
 def gpus():
     """an executor opens the GPU that it was given and no other (EPERM); one without GPUs opens none"""
     gpu_inside.check(sys.modules[__name__], "/payload/libnvidia-ml.so.1")
+
+
+@check
+def actors():
+    """an actor beyond its memory ends alone and says so; its processes are a part of the executor's, and end with it"""
+    actors_inside.check(sys.modules[__name__])
 
 
 @check

@@ -25,7 +25,7 @@ from sandboxlib.state import CACHE, SandboxError, locked, write_file  # noqa: E4
 
 PACKAGES = rootfs.LIBRARIES + """
     linux-image-cloud-amd64 initramfs-tools kmod udev systemd systemd-sysv dbus libpam-systemd polkitd
-    iproute2 procps util-linux systemd-container mmdebstrap meson ninja-build python3
+    iproute2 procps util-linux systemd-container mmdebstrap meson ninja-build python3 openssl
 """.split()
 MASKED = """
     apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer

@@ -138,7 +138,8 @@ static const struct table_column columns[] = {
 };
 
 static int add_row(struct table *t, const struct target *target, const json_t *actor) {
-        char cpu[64], memory[64];
+        char cpu[64], memory[FORMAT_SIZE_MAX], most[FORMAT_SIZE_MAX];
+        uint64_t limit = json_get_number(actor, "limit");
 
         if (table_row(t) < 0)
                 return -ENOMEM;
@@ -148,8 +149,9 @@ static int add_row(struct table *t, const struct target *target, const json_t *a
         table_set(t, 3, COLOR_NONE, "%" PRIu64, json_get_number(actor, "pid"));
         table_set(t, 4, COLOR_NONE, "%s", json_get_text(actor, "state"));
         table_set(t, 5, COLOR_NONE, "%s", format_duration(json_get_number(actor, "cpu"), cpu, sizeof(cpu)));
-        table_set(t, 6, COLOR_NONE, "%s",
-                  format_size(json_get_number(actor, "memory"), memory, sizeof(memory)));
+        table_set(t, 6, COLOR_NONE, "%s%s%s",
+                  format_size(json_get_number(actor, "memory"), memory, sizeof(memory)), limit > 0 ? "/" : "",
+                  limit > 0 ? format_size(limit, most, sizeof(most)) : "");
         table_set_age(t, 7, json_get_number(actor, "began"));
         return 0;
 }

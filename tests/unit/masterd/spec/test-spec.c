@@ -236,6 +236,7 @@ static void test_limits(void **state) {
                                               "tasksMax" : 64,
                                               "openFiles" : 4096,
                                               "lockedMemoryMb" : 8,
+                                              "delegate" : true,
                                               "shmMb" : 100,
                                               "io" : [
                                                       { "weight" : 50 },
@@ -256,6 +257,7 @@ static void test_limits(void **state) {
 
         assert_true(a->memory_high == UINT64_C(400) << 20 && a->locked_memory == UINT64_C(8) << 20);
         assert_true(a->cpu_weight == 300 && a->tasks == 64 && a->open_files == 4096);
+        assert_true(a->delegate && !b->delegate);
         assert_int_equal(a->n_io, 2);
         assert_true(!a->io[0].path && a->io[0].weight == 50);
         assert_string_equal(a->io[1].path, "/data");

@@ -112,6 +112,26 @@ static void test_properties(void **state) {
                        (const char *const[]){ LAUNCH, "--", "/bin/echo", "$$HOME", "100%", NULL });
 }
 
+static void test_delegate(void **state) {
+        static const char *const argv[] = { "true", NULL }, *const env[] = { NULL };
+        struct start_order o = an_order(argv, env);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *whole = NULL;
+        _cleanup_(strings_free_p) char **controllers = NULL;
+
+        o.extra.delegate = 1;
+        m = build(&o, &here);
+        assert_text(m, "OOMPolicy", "continue"); /* one part of it ends at that part's limit */
+        assert_true(message_find_property(m, "ss", "DelegateControllers", "as"));
+        assert_true(sd_bus_message_read_strv(m, &controllers) > 0);
+        assert_string_equal(controllers[0], "cpu");
+        assert_string_equal(controllers[1], "memory");
+        assert_string_equal(controllers[2], "pids");
+        assert_null(controllers[3]);
+        o.extra.delegate = 0;
+        whole = build(&o, &here);
+        assert_false(message_find_property(whole, "ss", "DelegateControllers", "as"));
+}
+
 static void test_short_grace(void **state) {
         const char *const argv[] = { "/bin/true", NULL };
         struct start_order o = an_order(argv, empty);
@@ -441,17 +461,12 @@ static void test_reader_of_artifacts(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_properties),
-                cmocka_unit_test(test_short_grace),
-                cmocka_unit_test(test_watchdog),
-                cmocka_unit_test(test_commands),
-                cmocka_unit_test(test_prefixes),
-                cmocka_unit_test(test_guard),
-                cmocka_unit_test(test_refusals),
-                cmocka_unit_test(test_environments),
-                cmocka_unit_test(test_session),
-                cmocka_unit_test(test_hidden),
-                cmocka_unit_test(test_reader_of_artifacts),
+                cmocka_unit_test(test_properties),   cmocka_unit_test(test_delegate),
+                cmocka_unit_test(test_short_grace),  cmocka_unit_test(test_watchdog),
+                cmocka_unit_test(test_commands),     cmocka_unit_test(test_prefixes),
+                cmocka_unit_test(test_guard),        cmocka_unit_test(test_refusals),
+                cmocka_unit_test(test_environments), cmocka_unit_test(test_session),
+                cmocka_unit_test(test_hidden),       cmocka_unit_test(test_reader_of_artifacts),
         };
         return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }

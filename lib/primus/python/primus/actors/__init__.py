@@ -30,11 +30,11 @@ from . import _asker, _travel, errors
 from ._caller import Future, Stream
 from ._ship import by_name
 from ._travel import Handle
-from .errors import ActorDied, ActorError, HostLost, HostRefused, NotConstructed, NotSent, NotStarted, PoolClosed, PreloadRefused, RemoteTraceback
+from .errors import ActorDied, ActorError, HostLost, HostRefused, NotConstructed, NotSent, NotStarted, OutOfMemory, PoolClosed, PreloadRefused, RemoteTraceback
 from .executor import ActorPool, Executor, as_completed, wait
 from .pool import Pool, current, described
 
-__all__ = ["ActorDied", "ActorError", "ActorPool", "Executor", "Future", "Handle", "HostLost", "HostRefused", "NotConstructed", "NotSent", "NotStarted", "Pool", "PoolClosed", "PreloadRefused",
+__all__ = ["ActorDied", "ActorError", "ActorPool", "Executor", "Future", "Handle", "HostLost", "HostRefused", "NotConstructed", "NotSent", "NotStarted", "OutOfMemory", "Pool", "PoolClosed", "PreloadRefused",
            "RemoteTraceback", "Stream", "as_completed", "current", "errors", "get", "get_or_create", "idempotent", "kill", "remote", "wait"]
 
 

@@ -12,7 +12,7 @@ NAME_MAX, REASON_MAX = 64, 4096
 
 class Arrival:
     """settings   for its zygote
-    ready, refused   called with (frames, its name, its slots), or with (a sentence why it cannot be one, its name)"""
+    ready, refused   called with (frames, its name, its slots, whether its kernel has limits for each actor), or with (a sentence why it cannot be one, its name)"""
 
     def __init__(self, channel, settings, ready, refused):
         self.frames = Frames(channel)
@@ -40,5 +40,5 @@ class Arrival:
             raise ValueError
         if not packet.get("ready") or not self._slots:
             raise ValueError
-        self._ready(self.frames, self._name, self._slots)
+        self._ready(self.frames, self._name, self._slots, packet.get("limits") is True)
         return False

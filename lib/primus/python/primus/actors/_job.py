@@ -82,7 +82,7 @@ def configuration(hosts, slots, cpus, memory, gpus, files=()):
         raise ValueError("hosts is a number, at least 1")
     role = {
         "roleName": "actors", "num": hosts, "minNum": 1, "vcores": round(slots * (1 if cpus is None else cpus), 3),
-        "argv": [sys.executable, "-m", "primus.actors.host", str(slots)], "scheduleStrategy": {"maxReplicasPerNode": 1},
+        "argv": [sys.executable, "-m", "primus.actors.host", str(slots)], "scheduleStrategy": {"maxReplicasPerNode": 1}, "delegate": True,
         "failover": {"commonFailoverPolicy": {"maxFailureTimes": FAILURES_MAX}},
     }
     if gpus:

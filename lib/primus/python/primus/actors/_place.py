@@ -20,10 +20,11 @@ class Place:
 
     control   Packets, below, or Frames
     slots     int: so many actors at a time
+    limits    bool: each actor has a control group of its own (_groups.py)
     want_room called with (control, whether it is to be told when control takes more)"""
 
-    def __init__(self, control, name, slots, want_room):
-        self.control, self.name, self.slots, self._want_room = control, name, slots, want_room
+    def __init__(self, control, name, slots, limits, want_room):
+        self.control, self.name, self.slots, self.limits, self._want_room = control, name, slots, limits, want_room
         self.started = {}  # pid by id; None: not told yet
         self._unsaid = collections.deque()  # (text, descriptors that go with it)
 

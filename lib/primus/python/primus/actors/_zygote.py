@@ -4,7 +4,8 @@ all its actors with it, when the other end of that is gone.
 
 Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket, and the memory that it shares with the pool, if it does, or {"start": ID,
 "token": HEX, "env": {...}} with one to the pool on another host, where "tls" of the first packet is that one's fingerprint (_proof.py);
-{"kill": ID}. To it: {"ready": true} or {"refused": WHY}; {"started": ID, "pid": PID}; {"died": ID, "status": WAIT STATUS}."""
+{"kill": ID}. To it: {"ready": true} or {"refused": WHY}; {"started": ID, "pid": PID}; {"died": ID, "status": WAIT STATUS}, with "memory" where the kernel ended it
+for want of that (_groups.py). The first packet has "groups" where each is to have a control group of its own."""
 import contextlib
 import ctypes
 import gc
@@ -18,6 +19,7 @@ import sys
 
 from . import _actor, _wire
 from ._arena import Arena
+from ._groups import Groups
 from ._wire import PACKET_MAX
 
 PR_SET_PDEATHSIG = 1
@@ -60,6 +62,7 @@ class Zygote:
         self.actors = {}  # pid by id
         self.ids = {}  # id by pid
         self.woken = self.wake = -1  # a pipe that SIGCHLD writes to
+        self.groups = None  # Groups, where each child has one of its own
 
     def fork(self, *others):
         """A child that waits to be told which actor it is. others: descriptors that are none of its business."""
@@ -74,7 +77,16 @@ class Zygote:
             finally:
                 os._exit(70)
         theirs.close()
+        self._add_group(pid)
         return pid, ours
+
+    def _add_group(self, pid):
+        if self.groups is None:
+            return
+        try:
+            self.groups.add(pid)
+        except OSError as e:
+            print(f"primus.actors: process {pid} has no control group of its own, and so no limit: {e}", file=sys.stderr)
 
     def _become_actor(self, told):
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -141,9 +153,10 @@ class Zygote:
             if pid == 0:
                 return
             id = self.ids.pop(pid, None)
+            memory = self.groups and self.groups.remove(pid)
             if id is not None:
                 del self.actors[id]
-                self.say(died=id, status=status)
+                self.say(died=id, status=status, **({"memory": memory} if memory else {}))
             else:
                 self.warm = [w for w in self.warm if w[0] != pid]
 
@@ -180,6 +193,8 @@ class Zygote:
             self.say(refused=why)
             return
         self.wanted = settings["warm"]
+        if settings.get("groups"):
+            self.groups = Groups(**settings["groups"])
         if "tls" in settings:
             self.context, self.pin = _reach().client_context(), bytes.fromhex(settings["tls"])
         gc.collect()

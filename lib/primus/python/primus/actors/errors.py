@@ -2,6 +2,8 @@
 """What can go wrong with an actor, other than what its own methods raise: that comes as it is, with RemoteTraceback as its cause."""
 import signal
 
+from ._size import text
+
 
 class ActorError(Exception):
     """Of all of these."""
@@ -19,6 +21,20 @@ class ActorDied(ActorError):
 
     def __reduce__(self):
         return type(self), (self.args[0], self.status, self.signal)
+
+
+class OutOfMemory(ActorDied):
+    """The kernel ended it for want of memory.
+
+    limit   bytes, of this actor; None: its executor had no memory left, or its host, and it held the most
+    peak    bytes, the most that it had; None: the kernel does not tell"""
+
+    def __init__(self, text, status=None, signal=None, limit=None, peak=None):
+        super().__init__(text, status, signal)
+        self.limit, self.peak = limit, peak
+
+    def __reduce__(self):
+        return type(self), (self.args[0], self.status, self.signal, self.limit, self.peak)
 
 
 class HostLost(ActorDied):
@@ -59,8 +75,25 @@ class RemoteTraceback(Exception):
         return f"\n\n{self.args[0]}"
 
 
-def died_of(what, status):
-    """ActorDied, of a wait status; None: nobody knows."""
+BYTES_MAX = 1 << 62
+
+
+def memory_of(said):
+    """What _groups.Groups.remove() has found, of a packet of a zygote, which may lie; None: nothing. ValueError, TypeError, KeyError: it does."""
+    found = said.get("memory")
+    return found and {key: found[key] and min(max(int(found[key]), 0), BYTES_MAX) for key in ("limit", "peak")}
+
+
+def _out_of_memory(what, number, limit, peak):
+    at = f"limit {text(limit)}" if limit else "not at its own limit: its executor had none left, or its host"
+    most = f", peak {text(peak)}" if peak else ""
+    return OutOfMemory(f"{what} was killed: out of memory ({at}{most})", signal=number, limit=limit, peak=peak)
+
+
+def died_of(what, status, memory=None):
+    """ActorDied, of a wait status; None: nobody knows. memory: what memory_of() gives."""
+    if memory:
+        return _out_of_memory(what, signal.SIGKILL.value, **memory)
     if status is None:
         return ActorDied(f"{what} has ended, and nobody knows why")
     code = status >> 8

@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 
-from . import _place, _proof, _reach
+from . import _groups, _place, _proof, _reach
 from ._frames import Frames
 from ._gpus import Gpus
 from ._hello import REFUSED, UNLIKE, hello
@@ -114,16 +114,32 @@ class Host:
         if why:
             self._say(refused=why)
             return REFUSED
+        groups = self._divide(slots, settings.get("memory"))
         packets = _place.Packets()
-        why = packets.meet({**settings, "warm": min(settings["warm"], slots), "tls": self._fingerprint.hex()}, settings["seconds"])
+        why = packets.meet({**settings, "groups": groups, "warm": min(settings["warm"], slots), "tls": self._fingerprint.hex()}, settings["seconds"])
         if why:
             self._say(refused=why)
             return REFUSED
-        self._say(ready=True)
-        self._zygote = _place.Place(packets, "here", slots, self._want_room)
+        self._say(ready=True, limits=groups is not None)
+        self._zygote = _place.Place(packets, "here", slots, groups is not None, self._want_room)
         self._poll.register(packets, select.POLLIN)
         self._poll.register(self._pool, select.POLLIN)
         return self._carry()
+
+    def _divide(self, slots, memory):
+        """What the zygote is told of control groups, or None: there are none."""
+        top = _groups.own()
+        if top is not None and top.name == _groups.POOL:  # of a process before this one, in the same executor
+            top = top.parent
+        if top is None or not os.access(top / "cgroup.subtree_control", os.W_OK):
+            return None  # the role does not say "delegate", or this is no executor
+        try:
+            _groups.divide(top)
+        except OSError as e:
+            if memory is not None:
+                print(f"primus.actors.host: no actor is held to its memory here, all of them are together: {e}", file=sys.stderr)
+            return None
+        return {"top": str(top), "memory": memory, "slots": slots}
 
     def _first(self):
         while True:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What primusctl actors asks in each executor: python3 -m primus.actors.listing prints the actors there, as a list of JSON:
 
-    [{"actor": "Counter 3", "pid": 4711, "state": "S", "cpu": 1250000, "memory": 12345678, "began": 1790000000000000}, ...]
+    [{"actor": "Counter 3", "pid": 4711, "state": "S", "cpu": 1250000, "memory": 12345678, "began": 1790000000000000, "limit": 67108864}, ...]
 
-cpu: microseconds of processors; memory: resident bytes; began: microseconds since 1970; state: the kernel's letter."""
+cpu: microseconds of processors; memory: resident bytes; limit: of its memory, that the kernel holds it to, or null; began: microseconds since 1970; state: the kernel's letter."""
 import json
 import os
 import pathlib
 
-from . import _register
+from . import _groups, _register
 
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -26,7 +26,7 @@ def actors(environment):
     booted = _booted()
     return [{"actor": what, "pid": pid, "state": of[_register.STATE],
              "cpu": (int(of[_register.USER_TICKS]) + int(of[_register.SYSTEM_TICKS])) * 1000000 // TICK,
-             "memory": int(of[_register.RESIDENT_PAGES]) * PAGE, "began": booted + int(of[_register.BEGAN]) * 1000000 // TICK}
+             "memory": int(of[_register.RESIDENT_PAGES]) * PAGE, "began": booted + int(of[_register.BEGAN]) * 1000000 // TICK, "limit": _groups.limit_of(pid)}
             for pid, what, of in _register.entries(environment)]
 
 

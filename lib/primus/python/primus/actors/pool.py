@@ -17,7 +17,7 @@ from ._place import Packets, Place
 from ._relay import Relay, refused
 from ._size import size as size_of
 from ._watch import Watcher
-from .errors import ActorError, HostLost, HostRefused, PoolClosed, PreloadRefused, died_of
+from .errors import ActorError, HostLost, HostRefused, PoolClosed, PreloadRefused, died_of, memory_of
 
 START_SECONDS = 60  # until the zygote has imported what it is to
 SECRET_BYTES = 32
@@ -87,7 +87,7 @@ class Pool:
         if hosts is not None and shared:
             raise TypeError("shared is for a pool on this host, which shares its memory")
         shared = size_of(shared)
-        self._begin(slots, preload, warm, private, gpus)
+        self._begin(slots, preload, warm, private, memory, gpus)
         self._settings["files"] = bool(files)
         self._shared = shared
         if hosts is None:
@@ -105,9 +105,10 @@ class Pool:
         self._watcher.hear_from(self._job, self._hear_job)
 
     @classmethod
-    def of_job(cls, *, preload=(), warm=2, private=False, gpus=0, port=None, secret=None):
+    def of_job(cls, *, preload=(), warm=2, private=False, memory=None, gpus=0, port=None, secret=None):
         """A pool of the hosts of this very job: for the process of rank 0, where other roles run python3 -m primus.actors.host.
 
+        memory    bytes as int or "2G", that the kernel holds each actor to, where the role of the hosts has "delegate"
         gpus      int, so many of its host's has each actor
         port      int, where to listen; MASTER_PORT, which was granted to this one, if not said
         secret    bytes, that all of them have; the job's secret "actors" if not said"""
@@ -118,7 +119,7 @@ class Pool:
             raise ActorError("Pool.of_job() is for an executor of a job: MASTER_PORT is not set")
         secret = host.secret(os.environ) if secret is None else secret
         pool = cls.__new__(cls)
-        pool._begin(1, preload, warm, private, gpus)
+        pool._begin(1, preload, warm, private, memory, gpus)
         try:
             pool._begin_there(_door.Door(secret, int(os.environ["MASTER_PORT"]) if port is None else port, pool._host_came))
         except BaseException:
@@ -126,13 +127,14 @@ class Pool:
             raise
         return pool
 
-    def _begin(self, slots, preload, warm, private, gpus):
+    def _begin(self, slots, preload, warm, private, memory, gpus):
         self.slots = len(os.sched_getaffinity(0)) if slots is None else slots
         if self.slots < 1 or warm < 0:
             raise ValueError("slots is at least 1, and warm not below 0")
         if not isinstance(gpus, int) or gpus < 0:
             raise ValueError("gpus is a whole number, not below 0")
-        self._settings = {"path": sys.path, "preload": list(preload), "warm": warm, "gpus": gpus, "files": False}
+        self._settings = {"path": sys.path, "preload": list(preload), "warm": warm, "gpus": gpus, "files": False,
+                          "memory": None if memory is None else size_of(memory)}
         self._private = private
         self._lock = threading.RLock()
         self._connections, self._lives = {}, {}  # by id, of actors that have not ended
@@ -161,7 +163,7 @@ class Pool:
             self._watcher.finish()
             raise PreloadRefused(why)
         self._open()
-        self._add(Place(packets, "this host", self.slots, self._watcher.want_room))
+        self._add(Place(packets, "this host", self.slots, False, self._watcher.want_room))
 
     def _begin_there(self, door):
         """port: where hosts connect, int."""
@@ -398,10 +400,11 @@ class Pool:
         return f"{what} waits for a slot: all {slots} are taken, and {behind} others wait before it"
 
     def stats(self):
-        """{"hosts", "slots", "running", "waiting"}: ints, of the hosts that are there."""
+        """{"hosts", "slots", "running", "waiting", "limited"}: ints, of the hosts that are there; on "limited" of them the kernel holds
+        each actor to its own memory."""
         with self._lock:
             return {"hosts": len(self._places), "slots": sum(place.slots for place in self._places), "running": len(self._where),
-                    "waiting": len(self._waiting)}
+                    "waiting": len(self._waiting), "limited": sum(place.limits for place in self._places)}
 
     def host(self, handle):
         """The name of the host that the actor runs on, str; None: it has not started, or has ended."""
@@ -439,9 +442,9 @@ class Pool:
             with self._lock:
                 place.started[id] = int(said["pid"])
         else:
-            self._died(place, id, int(said["status"]))
+            self._died(place, id, int(said["status"]), memory_of(said))
 
-    def _died(self, place, id, status):
+    def _died(self, place, id, status, memory):
         with self._lock:
             connection, life = self._connections.pop(id, None), self._lives.pop(id, None)
             had_room = place.has_room()
@@ -456,7 +459,7 @@ class Pool:
                 self._forget_name(life)
             self._start_waiting()
         if connection is not None:
-            connection.died(died_of(connection.what, status))
+            connection.died(died_of(connection.what, status, memory))
 
     def _forget_token(self, id):
         token = self._tokens.pop(id, None)
