@@ -34,6 +34,23 @@ def test_a_killed_executor_has_an_end(cluster, manner, kill):
     assert not [result for result in results if "record" in result]
 
 
+def test_who_may_divide_his_group(cluster):
+    """With "delegate" the user makes groups below his executor's, where its end is an end of them as well; never beside it, or without that.
+    Their limits are seen in a virtual machine, where there are controllers."""
+    command = ("top=/sys/fs/cgroup/unified$(sed -n s/^0:://p /proc/self/cgroup); mkdir $top/part; sleep 600 & echo $! > $top/part/cgroup.procs && echo divided;"
+               " mkdir $top/../beside || echo not beside; echo 1 > $top/cgroup.freeze || echo not its own; echo that is all; wait")
+    role = {"num": 1, "vcores": 0.1, "memoryMb": 64, "command": command}
+    job = cluster.submit({"name": "divides", "role": [{"roleName": "one", **role, "delegate": True}, {"roleName": "whole", **role}]})
+    out = cluster.wait_for(lambda: (text := cluster.primusctl("logs", str(job))).count("that is all") == 2 and text, 20, "their words")
+    said = {name: [line.partition("| ")[2] for line in out.splitlines() if line.startswith(name)] for name in ("one", "whole")}
+    assert "divided" in said["one"] and {"not beside", "not its own"} <= set(said["one"]) & set(said["whole"]) and "divided" not in said["whole"], out
+    where = {role: cluster.executor(job, role) for role in ("one", "whole")}
+    for role, policy in (("one", "continue"), ("whole", "kill")):
+        assert cluster.exec(where[role]["node"], "systemctl", "show", "-P", "OOMPolicy", where[role]["unit"]).strip() == policy
+    cluster.kill(job)
+    cluster.wait_for(lambda: not leftovers(cluster, job), 15, f"nothing left of job {job}")
+
+
 def leftovers(cluster, job):
     """Everything on the hosts that bears the job's name, but its artifacts: these are kept for a week."""
     found = []
