@@ -25,11 +25,11 @@ LIMITS = {
     "agentd": (51, 1),
     "executor": (24, 1),
     "lib": (32, 1),
-    "masterd": (494, 86),
+    "masterd": (492, 86),
     "session": (0, 0),
     "sim": (14, 0),
     "starter": (19, 0),
-    "tools": (244, 57),
+    "tools": (240, 57),
     "webd": (0, 0),
 }
 

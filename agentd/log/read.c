@@ -15,6 +15,7 @@
 #include "agentd/log/journal.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/try.h"
 #include "lib/wire/messages.h"
 
 #define PAGE_MIN (4u << 10)
@@ -25,8 +26,8 @@ struct request {
         struct request *prev, *next;         /* waiting, active or done */
         struct request *all_prev, *all_next; /* every request, the loop's */
         uint64_t ticket;
-        bool cancelled; /* shared */
-        char *unit;
+        bool cancelled;          /* shared */
+        char *unit, *identifier; /* the latter: or NULL */
         sd_id128_t invocation;
         char cursor[LOG_CURSOR_MAX + 1];
         uint32_t max;
@@ -71,6 +72,7 @@ struct log_reader {
 
 static void request_free(struct request *q) {
         free(q->unit);
+        free(q->identifier);
         free(q->next_cursor);
         log_buffer_done(&q->data);
         free(q);
@@ -115,18 +117,25 @@ static int seek_last(struct log_reader *l, const struct request *q) {
         return r < 0 || (r = sd_journal_seek_head(j)) < 0 ? r : sd_journal_next(j);
 }
 
+/* Fields of entries: values of two of them have to be met both. */
+static int add_match(sd_journal *j, const char *field, const char *value) {
+        char match[LOG_IDENTIFIER_MAX + 64];
+
+        if (snprintf(match, sizeof(match), "%s=%s", field, value) >= (int)sizeof(match))
+                return -EINVAL;
+        return sd_journal_add_match(j, match, 0);
+}
+
 /* Puts the journal on the first entry that the request wants; *ret_mark is that of the entry before it. */
 static int request_seek(struct log_reader *l, const struct request *q, const void **ret_mark) {
         sd_journal *j = l->journal;
-        char match[320];
         int r;
 
         *ret_mark = NULL;
         sd_journal_flush_matches(j);
-        snprintf(match, sizeof(match), "_SYSTEMD_UNIT=%s", q->unit);
-        r = sd_journal_add_match(j, match, 0);
-        if (r < 0)
-                return r;
+        TRY(add_match(j, "_SYSTEMD_UNIT", q->unit));
+        if (q->identifier)
+                TRY(add_match(j, "SYSLOG_IDENTIFIER", q->identifier));
         if (q->last)
                 return seek_last(l, q);
         if (!q->cursor[0]) {
@@ -456,7 +465,8 @@ int log_read(struct log_reader *l, const struct log_request *q, log_page_handler
         struct request *n;
 
         if (q->cursor_size > LOG_CURSOR_MAX || memchr(q->cursor_size ? q->cursor : "", 0, q->cursor_size) ||
-            !*q->unit || strlen(q->unit) > 255)
+            !*q->unit || strlen(q->unit) > 255 ||
+            (q->identifier && strlen(q->identifier) > LOG_IDENTIFIER_MAX))
                 return -EINVAL;
         if (l->n_requests >= LOG_REQUESTS_MAX)
                 return -EBUSY;
@@ -464,8 +474,9 @@ int log_read(struct log_reader *l, const struct log_request *q, log_page_handler
         if (!n)
                 return -ENOMEM;
         n->unit = strdup(q->unit);
-        if (!n->unit) {
-                free(n);
+        n->identifier = q->identifier ? strdup(q->identifier) : NULL;
+        if (!n->unit || (q->identifier && !n->identifier)) {
+                request_free(n);
                 return -ENOMEM;
         }
         n->ticket = ++l->tickets;

@@ -22,8 +22,9 @@ struct log_reader_options {
 
 struct log_request {
         const char *unit;
-        sd_id128_t invocation; /* SD_ID128_NULL: any */
-        const void *cursor;    /* of the page before; empty: from the unit's first line */
+        const char *identifier; /* only lines with this SYSLOG_IDENTIFIER; NULL: all */
+        sd_id128_t invocation;  /* SD_ID128_NULL: any */
+        const void *cursor;     /* of the page before; empty: from the unit's first line */
         size_t cursor_size;
         bool last;          /* no cursor: the last max bytes, when the unit has ended and all is there */
         uint32_t max;       /* bytes of a page; at least 4 KiB and at most LINK_CHUNK_MAX are used */

@@ -13,6 +13,7 @@
 #include "lib/base/log.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"
+#include "lib/wire/skip.h"
 
 #define TAIL_STATE "/run/primus/agent/tail"
 
@@ -131,6 +132,13 @@ static void on_page(void *userdata, const struct log_page *page) {
         reader_free(d);
 }
 
+static int read_option(sd_bus_message *call, const char *key, void *userdata) {
+        const char **identifier = userdata;
+
+        return strcmp(key, "identifier") == 0 ? sd_bus_message_read(call, "v", "s", identifier)
+                                              : message_skip(call, "v");
+}
+
 int logs_read(struct logs *l, sd_bus_message *call) {
         char unit[UNIT_NAME_MAX];
         struct log_request q = { .unit = unit };
@@ -140,7 +148,8 @@ int logs_read(struct logs *l, sd_bus_message *call) {
         int r = executor_id_read(call, &id);
 
         if (r <= 0 || sd_bus_message_read_array(call, 'y', &q.cursor, &q.cursor_size) <= 0 ||
-            sd_bus_message_read(call, "ut", &q.max, &q.wait_usec) <= 0)
+            sd_bus_message_read(call, "ut", &q.max, &q.wait_usec) <= 0 ||
+            link_read_entries(call, read_option, &q.identifier) <= 0)
                 return -EBADMSG;
         executor_unit_name(id.job, id.role, id.index, id.attempt, unit);
         if (units_find(l->units, unit, &facts) >= 0 && executor_id_equal(&facts.id, &id))

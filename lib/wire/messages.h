@@ -57,6 +57,7 @@
 #define LINK_GPU_NAME_MAX 128u
 #define LINK_SECRETS_MAX 256u
 #define LINK_IDENTITY_MAX 64u
+#define LOG_IDENTIFIER_MAX 256u      /* bytes of a SYSLOG_IDENTIFIER that is asked for */
 #define LINK_CSR_MAX 8192u           /* bytes of a certificate request */
 #define LINK_MESSAGE_MAX (32u << 20) /* bytes of one message; the pump drops a node that claims more */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/try.h"
 #include "lib/base/utf8.h"
 #include "lib/wire/errors.h"
 #include "masterd/api/api.h"
@@ -19,38 +20,41 @@
 struct log_arguments {
         const char *role;
         uint32_t index, attempt;
-        const void *cursor;
-        size_t cursor_size;
-        uint64_t wait, tail;
+        struct log_wish wish;
 };
 
 static const struct call_option log_options[] = {
-        { "tail", 't', offsetof(struct log_arguments, tail), NULL },
+        { "tail", 't', offsetof(struct log_arguments, wish.tail), NULL },
+        { "identifier", 's', offsetof(struct log_arguments, wish.identifier), NULL },
         { NULL },
 };
 
 static int read_log_arguments(sd_bus_message *call, struct log_arguments *a, sd_bus_error *error) {
-        int r;
-
-        *a = (struct log_arguments){ .tail = UINT64_MAX };
-        r = sd_bus_message_read(call, "suu", &a->role, &a->index, &a->attempt);
-        if (r >= 0)
-                r = sd_bus_message_read_array(call, 'y', &a->cursor, &a->cursor_size);
-        if (r >= 0)
-                r = sd_bus_message_read_basic(call, 't', &a->wait);
-        return r < 0 ? r : options_read(call, "ReadLog", "option", log_options, a, error);
+        *a = (struct log_arguments){ .wish.tail = UINT64_MAX };
+        TRY(sd_bus_message_read(call, "suu", &a->role, &a->index, &a->attempt));
+        TRY(sd_bus_message_read_array(call, 'y', &a->wish.cursor, &a->wish.cursor_size));
+        TRY(sd_bus_message_read_basic(call, 't', &a->wish.wait_usec));
+        TRY(options_read(call, "ReadLog", "option", log_options, a, error));
+        if (a->wish.identifier && (!*a->wish.identifier || strlen(a->wish.identifier) > LOG_IDENTIFIER_MAX))
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "identifier: a text of at most %u bytes", LOG_IDENTIFIER_MAX);
+        if (a->wish.identifier && a->wish.tail != UINT64_MAX)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "tail is of all lines, and identifier of some: give one of them");
+        return 0;
 }
 
 static int read_log_at(struct manager *m, const struct job *j, struct node *node, uint32_t attempt,
-                       const struct log_arguments *a, uint32_t uid, sd_bus_message *call) {
+                       struct log_arguments *a, uint32_t uid, sd_bus_message *call) {
         bool looks = uid != 0 && uid != j->owner && api_sees(m, uid, j);
         struct executor_id id = {
                 .job_uid = j->uid, .job = j->number, .index = a->index, .attempt = attempt
         };
 
         snprintf(id.role, sizeof(id.role), "%s", a->role);
-        return logs_read(m, j, node, &id, a->cursor, a->cursor_size, MIN(a->wait, READ_LOG_WAIT_MAX), a->tail,
-                         looks ? uid : LOOKER_NONE, call);
+        a->wish.wait_usec = MIN(a->wish.wait_usec, READ_LOG_WAIT_MAX);
+        a->wish.looker = looks ? uid : LOOKER_NONE;
+        return logs_read(m, j, node, &id, &a->wish, call);
 }
 
 struct log_request {

@@ -35,7 +35,8 @@ struct log_call {
         char node[65];
         struct log_cursor cursor, from; /* the latter: as it was called with */
         uint32_t looker;
-        uint64_t tail; /* of the kept part, tried first; 0: all */
+        uint64_t tail;    /* of the kept part, tried first; 0: all */
+        char *identifier; /* of which only the agent knows lines, or NULL */
         uint64_t begun_boot, deadline_boot;
         bool waited;                  /* for the last words */
         bool host_waits, host_waited; /* and before that for the host's second connection */
@@ -49,6 +50,7 @@ static void call_free(struct log_call *c) {
         sd_bus_slot_unref(c->slot);
         sd_event_source_disable_unref(c->timer);
         sd_bus_message_unref(c->message);
+        free(c->identifier);
         free(c);
 }
 
@@ -160,6 +162,15 @@ static void answer_gone(struct log_call *c) {
         call_free(c);
 }
 
+/* What is kept is text alone. */
+static void answer_unnamed(struct log_call *c) {
+        (void)reply_errorf(
+                c->message, LINK_ERROR_NOT_FOUND,
+                "which lines of %s/%u, attempt %u, are of %s its host alone knows: %s is not connected",
+                c->id.role, c->id.index, c->id.attempt, c->identifier, c->node[0] ? c->node : "it");
+        call_free(c);
+}
+
 static void step(struct log_call *c);
 
 static int on_again(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -247,6 +258,10 @@ static void on_kept(struct log_task *t, void *userdata) {
 static void read_kept(struct log_call *c) {
         struct log_task *t;
 
+        if (c->identifier) {
+                answer_unnamed(c);
+                return;
+        }
         t = log_task_new(LOG_TASK_READ, &c->id);
         if (!t) {
                 (void)reply_failed(c->message, -ENOMEM, NULL);
@@ -323,7 +338,8 @@ static int ask_agent(struct log_call *c) {
         if (r >= 0)
                 r = sd_bus_message_append(m, "ut", LINK_CHUNK_MAX, wait);
         if (r >= 0)
-                r = link_append_extra_empty(m);
+                r = c->identifier ? sd_bus_message_append(m, "a{sv}", 1, "identifier", "s", c->identifier)
+                                  : link_append_extra_empty(m);
         if (r >= 0)
                 r = sd_bus_call_async(bus, &c->slot, m, on_agent, c, wait + ANSWER_USEC);
         sd_bus_message_unref(m);
@@ -361,8 +377,7 @@ static bool room_for(struct logs *l, sd_bus_message *message) {
 }
 
 int logs_read(struct manager *m, const struct job *j, struct node *node, const struct executor_id *id,
-              const void *cursor, size_t cursor_size, uint64_t wait_usec, uint64_t tail, uint32_t looker,
-              sd_bus_message *call) {
+              const struct log_wish *wish, sd_bus_message *call) {
         const struct followed *f;
         struct log_call *c;
 
@@ -374,22 +389,27 @@ int logs_read(struct manager *m, const struct job *j, struct node *node, const s
         c = calloc(1, sizeof(*c));
         if (!c)
                 return -ENOMEM;
-        if (log_cursor_parse(cursor, cursor_size, &c->cursor) < 0) {
+        if (wish->identifier && !(c->identifier = strdup(wish->identifier))) {
+                free(c);
+                return -ENOMEM;
+        }
+        if (log_cursor_parse(wish->cursor, wish->cursor_size, &c->cursor) < 0) {
+                free(c->identifier);
                 free(c);
                 return reply_errorf(
                         call, SD_BUS_ERROR_INVALID_ARGS,
                         "cursor: not one that ReadLog has returned; pass an empty one to begin at the start");
         }
         c->from = c->cursor;
-        c->looker = looker;
+        c->looker = wish->looker;
         c->logs = m->relay->logs;
         c->message = sd_bus_message_ref(call);
         c->id = *id;
         c->id.job_uid = j->uid;
-        if (c->cursor.kind == LOG_CURSOR_START && tail != UINT64_MAX)
-                c->tail = MIN(tail, (uint64_t)LOG_KEPT_MAX);
+        if (c->cursor.kind == LOG_CURSOR_START && wish->tail != UINT64_MAX)
+                c->tail = MIN(wish->tail, (uint64_t)LOG_KEPT_MAX);
         c->begun_boot = now_boot();
-        c->deadline_boot = c->begun_boot + MIN(wait_usec, WAIT_MAX);
+        c->deadline_boot = c->begun_boot + MIN(wish->wait_usec, WAIT_MAX);
         /* An earlier attempt was perhaps elsewhere. */
         f = followed_find(m->relay->logs, &c->id);
         if (f)

@@ -27,15 +27,23 @@ void logs_free(struct logs *l);
 void logs_tail(struct manager *m, struct node *node, const struct executor_id *id, uint64_t offset,
                const void *bytes, size_t size);
 
-/* Answers Job.ReadLog(s role, u index, u attempt, ay cursor, t wait, a{sv}) for an attempt of a job: by the
- * agent of node while it is connected, else from what is kept. attempt > 0. tail: only so many bytes before
- * the end of what is there, with an empty cursor; 0 or UINT64_MAX: all. looker: who reads because the job is
- * visible to him; when that is over, his answer is that there is nothing new. LOOKER_NONE: who reads by
- * right. call: the request. Returns like a method handler. */
 #define LOOKER_NONE UINT32_MAX
+struct log_wish {
+        const void *cursor; /* of the answer before; empty: from the start */
+        size_t cursor_size;
+        uint64_t wait_usec; /* for the first byte */
+        uint64_t tail;      /* only so many bytes before the end of what is there, with an empty cursor; 0 or
+                               UINT64_MAX: all */
+        uint32_t looker; /* who reads because the job is visible to him: when that is over, his answer is that
+                            there is nothing new; LOOKER_NONE: who reads by right */
+        const char *identifier; /* only lines with this SYSLOG_IDENTIFIER, which the host alone knows; NULL:
+                                   all */
+};
+/* Answers Job.ReadLog(s role, u index, u attempt, ay cursor, t wait, a{sv}) for an attempt of a job: by the
+ * agent of node while it is connected, else from what is kept. attempt > 0. call: the request. Returns like a
+ * method handler. */
 int logs_read(struct manager *m, const struct job *j, struct node *node, const struct executor_id *id,
-              const void *cursor, size_t cursor_size, uint64_t wait_usec, uint64_t tail, uint32_t looker,
-              sd_bus_message *call);
+              const struct log_wish *wish, sd_bus_message *call);
 
 /* The executor's current attempt has failed: as soon as its last words are here (at most 5 s later), its
  * traceback or first error line becomes an event and, unless there is one, the job's first_error. */

@@ -38,6 +38,49 @@ def test_counters(cluster, shared_dir):
     assert [line.split()[0] for line in said if line] == ["10", "11", "12", "13"] and len({line.split()[-1] for line in said if line}) == 2
 
 
+LOUD = """
+import os, sys
+from primus import actors
+
+class Loud:
+    def say(self, what):
+        print(what)
+        sys.stderr.write(what + "!\\n")
+    def die(self):
+        os.write(2, b"its last words\\n")
+        os.abort()
+
+with actors.Pool(hosts=2, slots=1, cpus=0.1, memory="64M") as pool:
+    one, other = pool.create(Loud), pool.create(Loud)
+    one.say("hello").result()
+    other.say("good day").result()
+    one.die().exception()
+    other.say("still here").result()
+    assert "limited" in pool.stats()
+print(pool._job.number)
+"""
+
+
+def test_what_one_of_them_prints(cluster, shared_dir):
+    """On both of its outputs, up to its last words; by its name, while all of it is in the job's log as well."""
+    script = put(cluster, shared_dir, "loud.py", LOUD)
+    job = cluster.exec("n1", "python3", script, user="ml").strip()
+
+    def said(*options, status=0):
+        done = cluster.run("n1", "primusctl", "logs", *options, job, user="ml")
+        assert done.returncode == status, done
+        return [line.rpartition("| ")[2] for line in done.stdout.splitlines()]
+
+    assert sorted(said("--actor", "Loud 0")) == ["hello", "hello!", "its last words"]
+    assert sorted(said("--actor=Loud 1")) == ["good day", "good day!", "still here", "still here!"]
+    assert said("--actor=Loud 1", "--grep=still") == ["still here", "still here!"] or said("--actor=Loud 1", "--grep=still") == ["still here!", "still here"]
+    assert len(said()) == 7 and said("--actor=Loud 2") == []
+    assert cluster.run("n1", "primusctl", "logs", "--actor=Loud 0", job, user="eve").returncode == 1
+    for wrong, text in ((["--tail=3"], "--tail counts the lines of an executor"), (["--actor=" + "x" * 300], "identifier: a text of at most 256 bytes")):
+        done = cluster.run("n1", "primusctl", "logs", "--actor=Loud 0", *wrong, job, user="ml")
+        assert done.returncode != 0 and text in done.stderr, done
+
+
 def test_a_host_is_lost(cluster, shared_dir):
     """The example of an evolution strategy on three hosts: the reward rises; one host loses its power in the middle of it and comes back."""
     script = put(cluster, shared_dir, "evolution.py", (EXAMPLES / "evolution/evolution.py").read_text())

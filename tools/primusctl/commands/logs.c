@@ -15,7 +15,7 @@
 struct logs_options {
         bool follow;
         uint32_t tail, attempt;
-        const char *output, *grep;
+        const char *output, *grep, *actor;
         uint32_t context;
         bool ignore_case;
 };
@@ -139,9 +139,14 @@ static int logs_run(struct cli *c, void *options, char **args, size_t n) {
 
         if (!job_text && n > 1)
                 return cli_usage(c, "not a job's number: %s", args[0]);
-        l.options = (struct logstream_options){
-                .follow = o->follow, .tail = o->tail, .attempt = o->attempt, .output = o->output
-        };
+        if (o->actor && o->tail > 0)
+                return cli_usage(
+                        c, "--tail counts the lines of an executor, and not an actor's: give one of them");
+        l.options = (struct logstream_options){ .follow = o->follow,
+                                                .tail = o->tail,
+                                                .attempt = o->attempt,
+                                                .output = o->output,
+                                                .identifier = o->actor };
         if (role_text)
                 r = role_parse(c, role_text, &role, &l.options.index, &l.options.has_index);
         if (!r)
@@ -205,6 +210,8 @@ static const struct cli_option logs_options[] = {
           "only the last N lines of each executor" },
         { "attempt", 0, "K", option_count, offsetof(struct logs_options, attempt),
           "only the attempts with this number" },
+        { "actor", 0, "ACTOR", option_string, offsetof(struct logs_options, actor),
+          "only lines of the actor that primusctl actors calls so, also when it has ended" },
         { "grep", 'g', "REGEX", option_string, offsetof(struct logs_options, grep),
           "only lines that an extended regular expression matches" },
         { "ignore-case", 'i', NULL, NULL, offsetof(struct logs_options, ignore_case),

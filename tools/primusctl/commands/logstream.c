@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/element.h"
+#include "lib/base/try.h"
 #include "tools/primusctl/bus/logfile.h"
 #include "tools/primusctl/cli/text.h"
 
@@ -373,22 +374,19 @@ static int ask(struct stream *s) {
         uint64_t wait = l->options.follow && !s->tailing
                                 ? l->n_streams - l->n_done > window(l) ? WAIT_SHARED : WAIT_LONG
                                 : 0;
-        int r;
 
         if (cli_job_call(l->cli, watch_job(s->watch), "ReadLog", &m))
                 return -ENOMEM;
-        r = sd_bus_message_append(m, "suu", s->role, s->source.index, s->source.attempt);
-        if (r >= 0)
-                r = sd_bus_message_append_array(m, 'y', s->cursor, s->cursor_size);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "t", wait);
-        if (r >= 0 && s->tailing && s->cursor_size == 0)
-                r = sd_bus_message_append(m, "a{sv}", 1, "tail", "t",
-                                          (uint64_t)s->lines * TAIL_BYTES_PER_LINE);
-        else if (r >= 0)
-                r = sd_bus_message_append(m, "a{sv}", 0);
-        if (r < 0)
-                return r;
+        TRY(sd_bus_message_append(m, "suu", s->role, s->source.index, s->source.attempt));
+        TRY(sd_bus_message_append_array(m, 'y', s->cursor, s->cursor_size));
+        TRY(sd_bus_message_append(m, "t", wait));
+        if (s->tailing && s->cursor_size == 0)
+                TRY(sd_bus_message_append(m, "a{sv}", 1, "tail", "t",
+                                          (uint64_t)s->lines * TAIL_BYTES_PER_LINE));
+        else if (l->options.identifier)
+                TRY(sd_bus_message_append(m, "a{sv}", 1, "identifier", "s", l->options.identifier));
+        else
+                TRY(sd_bus_message_append(m, "a{sv}", 0));
         s->state = STREAM_READING;
         s->changed = false;
         s->asked_at = now_boot();

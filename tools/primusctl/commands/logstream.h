@@ -19,8 +19,9 @@ struct logstream_options {
         bool by_rank;     /* prefix "[3] " instead of "role/3 | " */
         uint32_t element; /* of an array: prefix "[3] role/0 | " */
         bool has_element;
-        unsigned window;    /* so many calls at a time; 0: LOGSTREAM_WINDOW */
-        const char *output; /* files instead of the view: a pattern with %j %x %r %i %a %n %%, or NULL */
+        unsigned window;        /* so many calls at a time; 0: LOGSTREAM_WINDOW */
+        const char *identifier; /* only lines with this SYSLOG_IDENTIFIER, or NULL */
+        const char *output;     /* files instead of the view: a pattern with %j %x %r %i %a %n %%, or NULL */
 };
 
 struct logstream;

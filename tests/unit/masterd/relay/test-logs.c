@@ -51,6 +51,8 @@ struct world {
         int end;
         uint64_t put_next;
         uint32_t looker;
+        const char *identifier; /* only lines of that */
+        char identified[64];    /* what the agent was asked for */
         bool sees;
 };
 
@@ -154,8 +156,14 @@ static int on_read_log(sd_bus_message *call, void *userdata, sd_bus_error *error
         assert_true(sd_bus_message_read_array(call, 'y', &cursor, &size) >= 0);
         assert_true(sd_bus_message_read(call, "tt", &wait, &tail) >= 0);
         return logs_read(&world->m, &world->job, &world->node,
-                         &(struct executor_id){ uid, 7, "worker", 3, 1 }, cursor, size, wait, tail,
-                         world->looker, call);
+                         &(struct executor_id){ uid, 7, "worker", 3, 1 },
+                         &(struct log_wish){ .cursor = cursor,
+                                             .cursor_size = size,
+                                             .wait_usec = wait,
+                                             .tail = tail,
+                                             .looker = world->looker,
+                                             .identifier = world->identifier },
+                         call);
 }
 
 static int on_put(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -174,6 +182,15 @@ static const sd_bus_vtable master_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
+static int on_agent_option(sd_bus_message *call, const char *key, void *userdata) {
+        const char *text;
+
+        assert_string_equal(key, "identifier");
+        assert_true(sd_bus_message_read(call, "v", "s", &text) > 0);
+        snprintf(world->identified, sizeof(world->identified), "%s", text);
+        return 1;
+}
+
 static int on_agent_read_log(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         struct executor_id id;
@@ -183,6 +200,9 @@ static int on_agent_read_log(sd_bus_message *call, void *userdata, sd_bus_error 
         assert_int_equal(executor_id_read(call, &id), 1);
         assert_true(sd_bus_message_read_array(call, 'y', &cursor, &size) >= 0);
         snprintf(world->asked, sizeof(world->asked), "%.*s", (int)size, size ? (const char *)cursor : "");
+        world->identified[0] = 0;
+        assert_true(sd_bus_message_skip(call, "ut") > 0);
+        assert_int_equal(link_read_entries(call, on_agent_option, NULL), 1);
         assert_int_equal(sd_bus_message_new_method_return(call, &reply), 0);
         assert_int_equal(sd_bus_message_append_array(reply, 'y', "one\ntwo\n", 8), 0);
         assert_int_equal(sd_bus_message_append_array(reply, 'y', "c2", 2), 0);
@@ -385,6 +405,24 @@ static void test_agent(void **state) {
         expect("", "last words\n", "kept:19", true);
 }
 
+/* Lines of one name: from the agent, and never from what is kept, which has no names. */
+static void test_identifier(void **state) {
+        world->identifier = "Counter 3";
+        world->node.bulk = &world->bulk;
+        read_log("", 0, UINT64_MAX);
+        expect("", "one\ntwo\n", "agent:8:c2", false);
+        assert_string_equal(world->identified, "Counter 3");
+        tail(0, "one\ntwo\nlast words\n");
+        world->node.bulk = NULL;
+        world->executor.state = EXECUTOR_LOST;
+        for (const char *const *cursor = (const char *const[]){ "", "agent:8:c2", "kept:4", NULL }; *cursor;
+             cursor++) {
+                read_log(*cursor, 0, UINT64_MAX);
+                expect(LINK_ERROR_NOT_FOUND, "", "", false);
+        }
+        world->identifier = NULL;
+}
+
 static void test_bounded(void **state) {
         unsigned n = world->answers;
 
@@ -509,6 +547,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_looker, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_agent, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_identifier, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_first_error, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_bundle, setup, teardown),

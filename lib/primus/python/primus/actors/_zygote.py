@@ -3,7 +3,8 @@
 all its actors with it, when the other end of that is gone.
 
 Packets of JSON. From the pool: {"path": [...], "preload": [...], "warm": N} first; {"start": ID} with the actor's socket, and the memory that it shares with the pool, if it does, or {"start": ID,
-"token": HEX, "env": {...}} with one to the pool on another host, where "tls" of the first packet is that one's fingerprint (_proof.py);
+"token": HEX, "env": {...}} with one to the pool on another host, where "tls" of the first packet is that one's fingerprint (_proof.py), and
+with where its output goes, if that is not where this one's does (_journal.py);
 {"kill": ID}. To it: {"ready": true} or {"refused": WHY}; {"started": ID, "pid": PID}; {"died": ID, "status": WAIT STATUS}, with "memory" where the kernel ended it
 for want of that (_groups.py). The first packet has "groups" where each is to have a control group of its own."""
 import contextlib
@@ -116,6 +117,10 @@ class Zygote:
             reader.arena = Arena(descriptors[1], True) if len(descriptors) > 1 else None
             _actor.run(s, reader)
         else:
+            for output in descriptors[1:]:
+                os.dup2(output, 1)
+                os.dup2(output, 2)
+                os.close(output)
             _actor.run(*_reach().reach(s, self.context, self.pin, bytes.fromhex(said["token"])))
 
     def start(self, question, descriptors):

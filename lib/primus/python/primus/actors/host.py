@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 
-from . import _groups, _place, _proof, _reach
+from . import _groups, _journal, _place, _proof, _reach
 from ._frames import Frames
 from ._gpus import Gpus
 from ._hello import REFUSED, UNLIKE, hello
@@ -94,6 +94,7 @@ class Host:
         self._pool, self._address, self._fingerprint = pool, address, fingerprint
         self._zygote = self._gpus = None
         self._register = Register(os.environ)
+        self._in_journal = _journal.goes_to_journal(os.environ)
         self._names, self._pids = {}, {}  # by id, of actors that are to start; and of those that have
         self._poll = select.poll()
 
@@ -194,7 +195,9 @@ class Host:
             with contextlib.suppress(OSError):
                 s.connect(self._address)
             s.setblocking(True)
-            self._zygote.say(s.detach(), start=packet["start"], token=packet["token"], env=self._gpus.take(packet["start"]))
+            output = _journal.stream(self._names[packet["start"]]) if self._in_journal else None
+            self._zygote.say(*(fd for fd in (s.detach(), output) if fd is not None), start=packet["start"], token=packet["token"],
+                             env=self._gpus.take(packet["start"]))
         elif "kill" in packet:
             self._zygote.say(kill=packet["kill"])
 
