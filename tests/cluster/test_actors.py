@@ -56,15 +56,25 @@ with actors.Pool(hosts=2, slots=1, cpus=0.1, memory="64M") as pool:
     other.say("good day").result()
     one.die().exception()
     other.say("still here").result()
-    assert "limited" in pool.stats()
-print(pool._job.number)
+    print(pool._job.number, flush=True)
+    sys.stdin.readline()
+    print(repr(other.say("more").exception(10)))
 """
 
 
 def test_what_one_of_them_prints(cluster, shared_dir):
     """On both of its outputs, up to its last words; by its name, while all of it is in the job's log as well."""
     script = put(cluster, shared_dir, "loud.py", LOUD)
-    job = cluster.exec("n1", "python3", script, user="ml").strip()
+    with cluster.process("n1", "python3", script, user="ml", stdin=subprocess.PIPE) as program:
+        job = program.stdout.readline().strip()
+        killing = "primusctl", "actors", "--kill", "Loud 1", job
+        assert cluster.run("n1", *killing, user="eve").returncode == 1
+        ended = cluster.exec("n1", *killing, user="ml").splitlines()
+        assert len(ended) == 2 and ended[1].startswith("Loud 1"), ended
+        again = cluster.run("n1", *killing, user="ml")
+        assert again.returncode == 1 and "such an actor" in again.stdout + again.stderr, again
+        out, _ = program.communicate("go on\n")
+        assert "ActorDied('Loud 1 was ended by SIGKILL')" in out
 
     def said(*options, status=0):
         done = cluster.run("n1", "primusctl", "logs", *options, job, user="ml")

@@ -558,7 +558,12 @@ def test_who_asks_on_the_host(monkeypatch, tmp_path):
         [actor] = listing.actors({})
         assert actor["pid"] == pool.pid(one) and actor["memory"] > 1 << 20 and abs(actor["began"] / 1e6 - time.time()) < 60 and actor["state"] in "SR"
         os.symlink(f"{_register.began(os.getpid()) + 1} Another", left / str(os.getpid()))
-        assert len(listing.actors({})) == 1
+        assert len(listing.actors({})) == 1 and listing.kill({}, "Another") == [] and listing.kill({}, "Plain") == []
+        other = pool.create(Counter, 7)
+        other.add(0).result()
+        [ended] = listing.kill({}, "Plain 1")
+        until(lambda: isinstance(other.add(0).exception(5), actors.ActorDied))
+        assert ended["actor"] == "Plain 1" and one.add(0).result(5) == 6 and listing.kill({}, "Plain 1") == []
         del one
         until(lambda: not listing.actors({}))
     assert listing.actors({"PRIMUS_ROLE": "../..", "PRIMUS_INDEX": "0"}) == []

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl actors: what the processes say that have them (primus.actors.listing), in sessions of their
- * executors; some at a time. */
+ * executors; some at a time. What is killed is killed there, by who has seen that the process is still it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -19,8 +19,13 @@
 /* Of one executor: some tens of thousands of actors. */
 #define ANSWER_MAX (8u << 20)
 
+struct actors_options {
+        const char *kill; /* the actor's name, or NULL */
+};
+
 struct asking {
         struct cli *cli;
+        const char *kill;
         sd_event *event;
         struct targets targets;
         struct answer *answers; /* one for each target */
@@ -93,7 +98,13 @@ static int open_session(struct answer *a) {
         static const struct stream_handlers handlers = {
                 .opened = on_opened, .data = on_data, .room = on_room, .ended = on_ended
         };
-        static char *arguments[] = { (char *)"python3", (char *)"-m", (char *)"primus.actors.listing", NULL };
+        char *kill = (char *)a->asking->kill;
+        char *arguments[] = { (char *)"python3",
+                              (char *)"-m",
+                              (char *)"primus.actors.listing",
+                              kill ? (char *)"--kill" : NULL,
+                              kill,
+                              NULL };
         const struct stream_options o = { .arguments = arguments };
 
         return stream_new(a->asking->cli, &a->target, &o, &handlers, a, &a->stream);
@@ -168,7 +179,9 @@ static int show_table(const struct asking *s) {
                 json_array_foreach (s->answers[i].actors, k, actor)
                         if (add_row(t, s->targets.list + i, actor) < 0)
                                 return cli_oom(s->cli);
-        return table_print_or(s->cli, t, "No executor of the job has an actor.");
+        return table_print_or(s->cli, t,
+                              s->kill ? "No executor of the job has such an actor (any more)."
+                                      : "No executor of the job has an actor.");
 }
 
 static int show_json(const struct asking *s) {
@@ -228,8 +241,17 @@ static void asking_done(struct asking *s) {
         targets_done(&s->targets);
 }
 
+static size_t n_actors(const struct asking *s) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < s->targets.n; i++)
+                n += json_array_size(s->answers[i].actors);
+        return n;
+}
+
 static int actors_run(struct cli *c, void *options, char **args, size_t n) {
-        struct asking s = { .cli = c };
+        const struct actors_options *o = options;
+        struct asking s = { .cli = c, .kill = o->kill };
         int r = targets_find(c, args[0], args + 1, n - 1, &s.targets);
 
         if (r)
@@ -239,17 +261,27 @@ static int actors_run(struct cli *c, void *options, char **args, size_t n) {
                 r = ask_all(&s);
         if (r == 0)
                 r = show_answers(&s);
+        if (r == 0 && s.kill && n_actors(&s) == 0)
+                r = CLI_FAILED;
         asking_done(&s);
         return r;
 }
 
+static const struct cli_option actors_options[] = {
+        { "kill", 0, "ACTOR", option_string, offsetof(struct actors_options, kill),
+          "end the actor of this name at once, and show what it was" },
+        { 0 },
+};
+
 const struct command actors_command = {
         .name = "actors",
-        .arguments = "JOB [RANK...]",
-        .help = "List the actors of a job",
+        .arguments = "[OPTIONS] JOB [RANK...]",
+        .help = "List the actors of a job, or end one",
         .details =
                 "RANK is a rank, ROLE or ROLE/INDEX; without one, all executors that run are asked, as by 'exec': that is for\n"
                 "the job's owner. What an actor waits for, and its calls, its own program knows: pool.why(), pool.actors().",
+        .options = actors_options,
+        .options_size = sizeof(struct actors_options),
         .min = 1,
         .max = SIZE_MAX,
         .run = actors_run,

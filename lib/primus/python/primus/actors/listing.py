@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What primusctl actors asks in each executor: python3 -m primus.actors.listing prints the actors there, as a list of JSON:
+"""What primusctl actors asks in each executor: python3 -m primus.actors.listing prints the actors there, as a list of JSON; with --kill NAME
+it ends those of that name, and prints which these were:
 
     [{"actor": "Counter 3", "pid": 4711, "state": "S", "cpu": 1250000, "memory": 12345678, "began": 1790000000000000, "limit": 67108864}, ...]
 
@@ -7,6 +8,8 @@ cpu: microseconds of processors; memory: resident bytes; limit: of its memory, t
 import json
 import os
 import pathlib
+import signal
+import sys
 
 from . import _groups, _register
 
@@ -30,5 +33,38 @@ def actors(environment):
             for pid, what, of in _register.entries(environment)]
 
 
+def kill(environment, name):
+    """Those that were ended."""
+    ended = []
+    for one in actors(environment):
+        if one["actor"] == name and _end(environment, one["pid"], name):
+            ended.append(one)
+    return ended
+
+
+def _end(environment, pid, name):
+    """Whether that process was still this actor, and is told to end."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        # Now that its number cannot become another's.
+        if (pid, name) not in [entry[:2] for entry in _register.entries(environment)]:
+            return False
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def main(arguments):
+    if arguments and (len(arguments) != 2 or arguments[0] != "--kill"):
+        sys.exit("usage: python3 -m primus.actors.listing [--kill ACTOR]")
+    print(json.dumps(kill(os.environ, arguments[1]) if arguments else actors(os.environ)))
+
+
 if __name__ == "__main__":
-    print(json.dumps(actors(os.environ)))
+    main(sys.argv[1:])
