@@ -91,6 +91,49 @@ def test_what_one_of_them_prints(cluster, shared_dir):
         assert done.returncode != 0 and text in done.stderr, done
 
 
+SERVED = """
+import sys
+from primus import actors
+
+class Counter:
+    def __init__(self, n=0):
+        self.n = n
+    def add(self, k):
+        self.n += k
+        return self.n
+
+if sys.argv[1] == "serve":
+    print(actors.serve("kept", hosts=2, slots=2, cpus=0.1, memory="64M"))
+else:
+    with actors.attach("kept") as pool:
+        print(pool.get_or_create("it", Counter, 5).add(1).result(30), pool.create(Counter).add(1).result(30), pool.stats()["running"])
+"""
+
+
+def test_a_pool_that_outlives_programs(cluster, shared_dir):
+    """What has a name is there for the next program; a pool whose process was killed comes again, empty; only its user comes to it."""
+    script = put(cluster, shared_dir, "served.py", SERVED)
+    job = cluster.exec("n1", "python3", script, "serve", user="ml").strip()
+
+    def attached():
+        return cluster.exec("n1", "python3", script, "attach", user="ml", timeout=90).split()
+
+    assert [attached() for _ in range(2)] == [["6", "1", "2"], ["7", "1", "2"]]
+    again = cluster.run("n1", "python3", script, "serve", user="ml")
+    assert again.returncode == 1 and f"the pool 'kept' is there already: job {job}" in again.stderr
+    of_another = cluster.run("n1", "python3", script, "attach", user="eve")
+    assert of_another.returncode == 1 and "there is no pool by the name of 'kept'" in of_another.stderr
+    assert cluster.exec("n1", "stat", "-c", "%a %U", "/home/ml/.local/state/primus-actors/kept.json").split() == ["600", "ml"]
+    executor = cluster.executor(int(job), "pool")
+    cluster.exec(executor["node"], "systemctl", "kill", "-s", "KILL", executor["unit"])
+    cluster.wait_for(lambda: cluster.executor(int(job), "pool")["attempt"] == 2, 30, "its next attempt")
+    assert attached() == ["6", "1", "2"]
+    assert attached() == ["7", "1", "2"]
+    cluster.kill(int(job))
+    ended = cluster.run("n1", "python3", script, "attach", user="ml")
+    assert ended.returncode == 1 and f"the pool's job {job} has ended: killed by uid 1000" in ended.stderr
+
+
 def test_a_host_is_lost(cluster, shared_dir):
     """The example of an evolution strategy on three hosts: the reward rises; one host loses its power in the middle of it and comes back."""
     script = put(cluster, shared_dir, "evolution.py", (EXAMPLES / "evolution/evolution.py").read_text())

@@ -357,3 +357,21 @@ class Tasked(Keeper.local):
     async def add(self, k):
         self.n += k
         return self.n
+
+
+@actors.remote
+class Nesting:
+    """Has a pool of its own."""
+
+    def make(self):
+        self.pool = actors.Pool(slots=1, private=True)
+        self.inner = self.pool.create(Plain, 7)
+
+    def call(self, *args):
+        return self.inner.echo(*args).result()
+
+    def give(self, to=None):
+        return self.inner if to is None else to.echo(self.inner).result()
+
+    def end(self):
+        self.pool.close()

@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
 
 import acting_hosts  # noqa: E402
-from acting import AsyncFriend, Counter, Friend, Keeper, Plain, Seldom, Tasked, Threaded, ThreadedFriend  # noqa: E402
+from acting import AsyncFriend, Counter, Friend, Keeper, Nesting, Plain, Seldom, Tasked, Threaded, ThreadedFriend  # noqa: E402
 from acting_hosts import until  # noqa: E402
 from primus import actors  # noqa: E402
 
@@ -34,6 +34,18 @@ def running(pool):
 
 
 # ---- handles
+
+def test_of_another_pool(pool):
+    """An actor with a pool of its own: what is of that goes to nobody here, in whose pool such a number is another actor."""
+    nesting, other = Nesting(), Counter(1)
+    nesting.make().result(20)
+    assert nesting.call(5).result(10) == 5
+    for wrong in (nesting.give(), nesting.give(other)):
+        error = wrong.exception(10)
+        assert isinstance(error, actors.NotSent) and "is of another pool" in str(error), repr(error)
+    assert isinstance(nesting.call(other).exception(10), actors.NotSent) and other.add(1).result(5) == 2
+    nesting.end().result(10)
+
 
 def test_as_an_argument_and_as_a_result(pool):
     """It is the same actor, whoever asks; the program gets it back as its own."""

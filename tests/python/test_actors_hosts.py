@@ -67,7 +67,7 @@ def is_ended(channel):
 
 
 def hello_of(secret, channel, pools, ours=bytes(32), fingerprint=None):
-    return _proof.host_hello(secret, pools, ours, fingerprint or channel.fingerprint())
+    return _proof.hello(_proof.HOST, secret, pools, ours, fingerprint or channel.fingerprint())
 
 
 HELLOS = {
@@ -99,7 +99,7 @@ def test_strangers(empty, tmp_path, what):
 
 def test_no_tls(empty):
     """Neither bytes at random, nor an older TLS, nor a hello without any."""
-    for said in [secrets.token_bytes(4000), b"GET / HTTP/1.0\r\n\r\n", _proof.host_hello(SECRET, bytes(32), bytes(32), bytes(32)), b"\x16\x03\x01\xff\xff" + bytes(70000)]:
+    for said in [secrets.token_bytes(4000), b"GET / HTTP/1.0\r\n\r\n", _proof.hello(_proof.HOST, SECRET, bytes(32), bytes(32), bytes(32)), b"\x16\x03\x01\xff\xff" + bytes(70000)]:
         with socket.create_connection(("127.0.0.1", empty.port), 5) as s, contextlib.suppress(ConnectionError):
             s.sendall(said)
             while s.recv(65536):  # an alert

@@ -23,10 +23,11 @@ async methods calls run as tasks of a loop; with @remote(concurrency=8) in eight
 
 A process of an actor is forked from one that has imported what preload= names, so it is there within milliseconds. With Pool(hosts=3) it
 runs on one of three hosts, as a job; without, on this one, over sockets that no other process can connect to. Always as this user.
-Classes go by name where they are in a module, and by value (cloudpickle) where the script alone knows them."""
-import pickle
+Classes go by name where they are in a module, and by value (cloudpickle) where the script alone knows them.
 
-from . import _asker, _travel, errors
+serve("sims", hosts=3) makes a pool that outlives programs, and attach("sims") is how they come to it: pydoc3 primus.actors._serve.serve,
+primus.actors._guest.Attached."""
+from . import _asker, errors
 from ._caller import Future, Stream
 from ._ship import by_name
 from ._travel import Handle
@@ -35,7 +36,7 @@ from .executor import ActorPool, Executor, as_completed, wait
 from .pool import Pool, current, described
 
 __all__ = ["ActorDied", "ActorError", "ActorPool", "Executor", "Future", "Handle", "HostLost", "HostRefused", "NotConstructed", "NotSent", "NotStarted", "OutOfMemory", "Pool", "PoolClosed", "PreloadRefused",
-           "RemoteTraceback", "Stream", "as_completed", "current", "errors", "get", "get_or_create", "idempotent", "kill", "remote", "wait"]
+           "RemoteTraceback", "Stream", "as_completed", "attach", "current", "errors", "get", "get_or_create", "idempotent", "kill", "remote", "serve", "wait"]
 
 
 class RemoteClass:
@@ -96,6 +97,17 @@ def idempotent(method):
     return method
 
 
+def __getattr__(name):
+    """Of pools that outlive programs: they need ssl, which others do without."""
+    if name == "serve":
+        from ._serve import serve
+        return serve
+    if name == "attach":
+        from ._guest import attach
+        return attach
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def kill(handle):
     """At once, whatever it does: its calls get ActorDied."""
     handle._kill()
@@ -103,14 +115,12 @@ def kill(handle):
 
 def get(name):
     """A Handle of the actor by that name, in the pool that was opened last, or in an actor's own. ActorError: there is none."""
-    return _asker.pool_says("get", name) if _asker.current is not None else current().get(name)
+    return _asker.pool_says("get", name) if _asker.serves() else current().get(name)
 
 
 def get_or_create(name, made, /, *args, **kwargs):
     """A Handle of the actor by that name, which is made now if there is none. It lives until it is killed, dies for good, or its pool does.
     Of several who ask at a time, the program or its actors, all get the same one."""
-    if _asker.current is not None:
-        with _travel.sending() as handles:
-            *what, buffers = described(made, args, kwargs)
-        return _asker.pool_says("get_or_create_of", name, *what, [pickle.PickleBuffer(b) for b in buffers], handles)
+    if _asker.serves():
+        return _asker.wish_for("get_or_create_of", (name,), described, made, args, kwargs)
     return current().get_or_create(name, made, *args, **kwargs)

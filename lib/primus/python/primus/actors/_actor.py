@@ -42,6 +42,8 @@ class Answers:
     def say(self, kind, id, value):
         try:
             body, buffers, handles = _travel.pickled(value)
+            if handles:
+                _asker.current.check(handles)
         except Exception as e:
             kind, (body, buffers, handles) = _wire.RAISED, _travel.pickled(told(_not_returned(e)))
         if handles:
@@ -61,8 +63,9 @@ class Answers:
                 self._flush()
 
     def flush(self):
-        if _asker.dropped:
-            _asker.say_dropped(self)
+        asker = _asker.current
+        if asker is not None and asker.dropped:
+            asker.say_dropped(self)
         if self.arena is not None:
             while self.arena.gone:
                 self.put(_wire.framed(_wire.FREE, self.arena.gone.popleft(), b""))

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In an actor's process: handles of other actors, and what is asked of those, and of the pool, through the pool's process (_relay.py)."""
+"""In an actor's process, or that of a program that is attached to a pool (_guest.py): handles of other actors, and what is asked of those,
+and of the pool, through the pool's process (_relay.py)."""
 import collections
 import concurrent.futures
 import itertools
+import pickle
 import threading
 import weakref
 
@@ -11,7 +13,6 @@ from .errors import ActorError, NotSent, PoolClosed
 
 PENDING = concurrent.futures._base.PENDING
 current = None  # this process's Asker
-dropped = collections.deque()  # numbers of actors whose handle is gone: a handle may go anywhere, so that waits for no lock and is said later
 
 
 class Asked(concurrent.futures.Future):
@@ -55,29 +56,36 @@ class _Waiters(list):
 class Lent(_travel.Handle):
     """Of another actor."""
 
-    __slots__ = ()
+    __slots__ = ("_asker",)
 
     def __init__(self, pool, number, what, idempotent):
         self._actor = pool, number, what, idempotent
-        self._finalize = weakref.finalize(self, dropped.append, number)
+        self._asker = current
+        self._finalize = weakref.finalize(self, current.drop, number)
         self._finalize.atexit = False
 
     def _call(self, name, /, *args, **kwargs):
-        return current.call(self, name, args, kwargs)
+        return self._asker.call(self, name, args, kwargs)
 
     def _kill(self):
-        current.wish("kill", self).result()
+        self._asker.wish("kill", self).result()
 
 
 class Asker:
-    """actor: what this process serves."""
+    """actor: what this process serves. drops: called with True when a handle is gone, and waits for no lock; None: the actor looks itself."""
 
-    def __init__(self, actor):
-        self.actor = actor
+    def __init__(self, actor, drops):
+        self.actor, self.drops = actor, drops
+        self.dropped = collections.deque()  # numbers of actors whose handle is gone: a handle may go anywhere, so that waits for no lock and is said later
         self._ids = itertools.count()
         self._lock = threading.Lock()
         self._pending = {}  # by id: (Asked, handles that are on their way)
         self._over = None
+
+    def drop(self, number):
+        self.dropped.append(number)
+        if self.drops is not None:
+            self.drops(True)
 
     def call(self, handle, name, args, kwargs):
         """An Asked. What cannot be pickled is its exception, NotSent."""
@@ -92,6 +100,7 @@ class Asker:
         asked = Asked(self)
         try:
             body, buffers, handles = _travel.pickled(value)
+            self.check(handles)
         except Exception as e:
             error = NotSent(f"{whom}: cannot be sent: {e}")
             error.__cause__ = e
@@ -108,6 +117,12 @@ class Asker:
         self.actor.answers.put(_wire.framed(kind, id, _relay.QUESTION.pack(number, len(handles), repeats) + numbers(handles) + body, buffers))
         self.actor.answers.flush()
         return asked
+
+    def check(self, handles):
+        """ActorError: one is of another pool, whose numbers mean other actors here."""
+        for handle in handles:
+            if getattr(handle, "_asker", None) is not self:
+                raise ActorError(f"{handle!r} is of another pool")
 
     def hear(self, kind, id, body, buffers):
         asked, _ = self._pending.pop(id, (None, None))
@@ -132,20 +147,39 @@ class Asker:
                 asked.set_exception(self._over)
 
 
-def say_dropped(answers):
-    while dropped:
-        answers.put(_wire.framed(_wire.DROP, dropped.popleft(), b""))
+    def say_dropped(self, answers):
+        while self.dropped:
+            answers.put(_wire.framed(_wire.DROP, self.dropped.popleft(), b""))
 
 
 def numbers(handles):
     return b"".join(_relay.NUMBER.pack(handle._actor[1]) for handle in handles)
 
 
-def begin(actor):
-    """This process serves that."""
+def begin(actor, drops=None):
+    """This process serves that, or is a program that is attached to a pool, with drops (Asker). The Asker."""
     global current
-    current = Asker(actor)
+    current = Asker(actor, drops)
     _travel.here = Lent
+    return current
+
+
+def leave():
+    """This process is attached to no pool any more, and can be again."""
+    global current
+    current = _travel.here = None
+
+
+def wish_for(wish, first, described, made, args, kwargs):
+    """What the pool answers to who wants an actor. described: pool.described()"""
+    with _travel.sending() as handles:
+        *what, buffers = described(made, args, kwargs)
+    return pool_says(wish, *first, *what, [pickle.PickleBuffer(b) for b in buffers], handles)
+
+
+def serves():
+    """Whether this process is an actor's, and does not only ask."""
+    return current is not None and current.drops is None
 
 
 def pool_says(*what):

@@ -208,6 +208,11 @@ class Connection:
     def is_attached(self):
         return self._attached.is_set()
 
+    def has_no_process(self):
+        """Of the pool's: who is at the other end only asks, and its end is known by the connection."""
+        self._why = ActorError(f"{self.what} has gone")
+        self._died.set()
+
     def go_on(self):
         """In the watcher's thread, which waits for nobody: says what was held back, as far as the socket takes it, and reads what is there."""
         self._say_what_fits()

@@ -28,15 +28,16 @@ class _Stranger:
 class Door:
     """secret    the job's
     port         int, 0: any; port is the one that it became
-    host_came    called with (channel) of who has proven that it has the secret
+    host_came, guest_came    called with (channel) of who has proven that it has the secret: a host, or a program; None: there are none
 
     Listens at all addresses of this host."""
 
-    def __init__(self, secret, port, host_came):
+    def __init__(self, secret, port, host_came, guest_came=None):
         if len(secret) < _proof.SECRET_MIN:
             raise ValueError(f"a secret has at least {_proof.SECRET_MIN} bytes")
         pem, self.fingerprint = _tls.certificate()
-        self._context, self.secret, self._host_came = _tls.server_context(pem), secret, host_came
+        self._context, self.secret = _tls.server_context(pem), secret
+        self._came = {_proof.HOST: host_came, _proof.GUEST: guest_came}
         self._server = _listen(port)
         self.port = self._server.getsockname()[1]
         self._expected = {}  # by _proof.name_of() of its token: what is called with the actor's channel
@@ -151,8 +152,9 @@ class Door:
         if hello[:1] == _proof.ACTOR:
             came = self._expected.pop(_proof.name_of(hello[1:1 + _proof.SIZE]), None)
         else:
-            came, said = self._host_came, _proof.answer(self.secret, hello, stranger.ours, self.fingerprint)
-            if hello[:1] != _proof.HOST or said is None:
+            came = self._came.get(hello[:1])
+            said = came and _proof.answer(self.secret, hello, stranger.ours, self.fingerprint)
+            if said is None:
                 return False
             with contextlib.suppress(OSError):
                 stranger.channel.sendmsg([said], (), _wire.DONTWAIT)

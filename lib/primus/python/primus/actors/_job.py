@@ -21,14 +21,8 @@ class Job:
     def __init__(self, hosts, slots, cpus, memory, gpus, queue, time, addresses, files, door):
         self._hosts = hosts
         config = configuration(hosts, slots, cpus, memory, gpus, files)
-        options = [f"--env=PRIMUS_ACTORS={host.where(addresses or own_addresses(), door.port)}", *([f"--queue={queue}"] if queue else []), *([f"--time={time}"] if time else [])]
-        if "PYTHONPATH" in os.environ:
-            options.append("--env=PYTHONPATH")
-        with os.fdopen(os.memfd_create("primus-actors"), "wb") as secret:
-            secret.write(door.secret)
-            secret.flush()
-            said = _run(["submit", "--parsable", f"--secret=actors=/proc/self/fd/{secret.fileno()}", *options, "-"], json.dumps(config), secret.fileno())
-        self.number = int(said)
+        options = [f"--env=PRIMUS_ACTORS={host.where(addresses or own_addresses(), door.port)}"]
+        self.number = submit(config, door.secret, queue, time, *options)
         self._waits = subprocess.Popen(["primusctl", "wait", "-q", str(self.number)], stdin=subprocess.DEVNULL, start_new_session=True)
         self._ended = os.pidfd_open(self._waits.pid)
 
@@ -37,7 +31,7 @@ class Job:
 
     def why_ended(self):
         try:
-            reason = json.loads(_run(["status", "--json", str(self.number)])).get("reason") or "it has ended"
+            reason = json.loads(run(["status", "--json", str(self.number)])).get("reason") or "it has ended"
         except (NotStarted, ValueError):
             reason = "it has ended"
         return f"job {self.number}, which the pool runs in: {reason}"
@@ -45,7 +39,7 @@ class Job:
     def why_waits(self):
         """What primusctl says of it."""
         try:
-            said = _run(["why", str(self.number)]).strip()
+            said = run(["why", str(self.number)]).strip()
         except NotStarted as e:
             said = str(e)
         return f"job {self.number}: {said}"
@@ -55,7 +49,7 @@ class Job:
         if hosts == self._hosts and self._has_ended(BY_ITSELF_SECONDS):
             return
         try:
-            _run(["kill", "--reason=the pool is closed", str(self.number)])
+            run(["kill", "--reason=the pool is closed", str(self.number)])
         except NotStarted:  # it has ended, or there is no master: then hosts find no pool any more
             pass
         if not self._has_ended(END_SECONDS):
@@ -95,6 +89,15 @@ def configuration(hosts, slots, cpus, memory, gpus, files=()):
     return {"name": "actors", **along, "role": [role], "exitCodes": [{"codes": str(REFUSED), "action": "fail"}, {"codes": str(UNLIKE), "action": "blame"}]}
 
 
+def submit(config, secret, queue, time, *options):
+    """The job's number. secret: bytes, which its executors have as "actors". NotStarted: why not."""
+    options = [*options, *([f"--queue={queue}"] if queue else []), *([f"--time={time}"] if time else []), *(["--env=PYTHONPATH"] if "PYTHONPATH" in os.environ else [])]
+    with os.fdopen(os.memfd_create("primus-actors"), "wb") as file:
+        file.write(secret)
+        file.flush()
+        return int(run(["submit", "--parsable", f"--secret=actors=/proc/self/fd/{file.fileno()}", *options, "-"], json.dumps(config), file.fileno()))
+
+
 def own_addresses():
     """Of this host, without those that only it knows itself by."""
     found = subprocess.run(["hostname", "-I"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout.split()
@@ -103,7 +106,7 @@ def own_addresses():
     return found
 
 
-def _run(arguments, text="", *descriptors):
+def run(arguments, text="", *descriptors):
     """What primusctl prints. NotStarted: why not."""
     try:
         done = subprocess.run(["primusctl", *arguments], input=text, capture_output=True, text=True, pass_fds=descriptors, check=False)

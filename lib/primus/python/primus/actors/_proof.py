@@ -4,6 +4,7 @@
 The pool says 32 random bytes. Who has connected answers with a kind and twice 32 bytes:
 
     HOST    32 random bytes of its own, and the proof that it has the job's secret; the pool answers with its proof
+    GUEST   the same, of a program that asks a pool which outlives programs
     ACTOR   the token that the pool has given to the host for this actor, and 32 zeros
 
 A proof is HMAC-SHA256, by the secret, of who it is, both random numbers and the fingerprint of the certificate that it sees: who sits
@@ -14,16 +15,19 @@ import hmac
 
 SIZE = 32
 HELLO = 1 + 2 * SIZE
-HOST, ACTOR = b"H", b"A"
+HOST, GUEST, ACTOR = b"H", b"G", b"A"
+WHO = {HOST: b"host", GUEST: b"guest"}
 SECRET_MIN = 16
 
 
-def proof(secret, who, pools, hosts, fingerprint):
-    return hmac.new(secret, who + pools + hosts + fingerprint, hashlib.sha256).digest()
+def proof(secret, who, pools, own, fingerprint):
+    """own: of who has connected"""
+    return hmac.new(secret, who + pools + own + fingerprint, hashlib.sha256).digest()
 
 
-def host_hello(secret, pools, hosts, fingerprint):
-    return HOST + hosts + proof(secret, b"host", pools, hosts, fingerprint)
+def hello(kind, secret, pools, own, fingerprint):
+    """kind: one of WHO"""
+    return kind + own + proof(secret, WHO[kind], pools, own, fingerprint)
 
 
 def actor_hello(token):
@@ -31,15 +35,15 @@ def actor_hello(token):
 
 
 def answer(secret, hello, pools, fingerprint):
-    """What the pool says to a host's hello; None: it is none of ours."""
-    hosts, theirs = hello[1:1 + SIZE], hello[1 + SIZE:]
-    if not hmac.compare_digest(theirs, proof(secret, b"host", pools, hosts, fingerprint)):
+    """What the pool says to a hello of one of WHO; None: it is none of ours."""
+    own, theirs = hello[1:1 + SIZE], hello[1 + SIZE:]
+    if not hmac.compare_digest(theirs, proof(secret, WHO[hello[:1]], pools, own, fingerprint)):
         return None
-    return proof(secret, b"pool", pools, hosts, fingerprint)
+    return proof(secret, b"pool", pools, own, fingerprint)
 
 
-def is_pool(secret, theirs, pools, hosts, fingerprint):
-    return hmac.compare_digest(theirs, proof(secret, b"pool", pools, hosts, fingerprint))
+def is_pool(secret, theirs, pools, own, fingerprint):
+    return hmac.compare_digest(theirs, proof(secret, b"pool", pools, own, fingerprint))
 
 
 def name_of(token):

@@ -2,6 +2,7 @@
 """The end that connects: how a host's process, and an actor's, come to their pool."""
 import contextlib
 import os
+import secrets
 import ssl
 import sys
 
@@ -25,6 +26,16 @@ def dial(s, context):
     while not channel.shake():
         channel.fill(0)
     return channel, receive(channel, _proof.SIZE)
+
+
+def prove(s, context, secret, kind):
+    """(a Channel to the pool, its certificate's fingerprint), when both ends have proven that they have the secret. kind: one of _proof.WHO. OSError."""
+    channel, pools = dial(s, context)
+    ours, fingerprint = secrets.token_bytes(_proof.SIZE), channel.fingerprint()
+    channel.sendmsg([_proof.hello(kind, secret, pools, ours, fingerprint)])
+    if not _proof.is_pool(secret, receive(channel, _proof.SIZE), pools, ours, fingerprint):
+        raise PermissionError("who is there has not the job's secret")
+    return channel, fingerprint
 
 
 def receive(channel, size):

@@ -18,7 +18,7 @@ class _Sending(threading.local):
 
 _sending = _Sending()
 pools = weakref.WeakValueDictionary()  # in the process that has them, by name
-here = None  # in an actor's process: what makes the handles there
+here = None  # in the process of an actor, or of a program that is attached to a pool: what makes handles of others there
 
 
 class GoesNowhere(pickle.PicklingError):
@@ -49,11 +49,11 @@ class Handle:
 
 def arrived(pool, number, what, idempotent):
     """In place of what was pickled."""
-    if here is not None:
-        return here(pool, number, what, idempotent)
-    if pool not in pools:
+    if pool in pools:
+        return pools[pool].handle_of(number)
+    if here is None:
         raise pickle.UnpicklingError(f"{what} is of a pool that this process has not")
-    return pools[pool].handle_of(number)
+    return here(pool, number, what, idempotent)
 
 
 @contextlib.contextmanager

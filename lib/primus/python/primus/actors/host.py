@@ -2,15 +2,15 @@
 """The process of a pool on one of its hosts: an executor of the job. It connects to the pool, which proves that it has the job's secret
 "actors" as this one does (_proof.py), starts a zygote here, and carries word between the two. Actors connect to the pool themselves.
 
-    python3 -m primus.actors.host [SLOTS]
+    python3 -m primus.actors.host [SLOTS [--again]]
 
 Where the pool is: PRIMUS_ACTORS, HOST:PORT with commas between what may be tried, as actors.Pool(hosts=…) sets it; else MASTER_ADDR and
-MASTER_PORT, that is rank 0 of the job, whose process has opened Pool.of_job(). It ends when the pool does, and all its actors with it."""
+MASTER_PORT, that is rank 0 of the job, whose process has opened Pool.of_job(). It ends when the pool does, and all its actors with it;
+--again: with a status that says that the job goes on, and another pool comes."""
 import contextlib
 import json
 import os
 import pathlib
-import secrets
 import select
 import socket
 import sys
@@ -62,11 +62,7 @@ def connect(addresses, known, context):
             error = e
             continue
         try:
-            channel, pools = _reach.dial(s, context)
-            ours, fingerprint = secrets.token_bytes(_proof.SIZE), channel.fingerprint()
-            channel.sendmsg([_proof.host_hello(known, pools, ours, fingerprint)])
-            if not _proof.is_pool(known, _reach.receive(channel, _proof.SIZE), pools, ours, fingerprint):
-                raise PermissionError("who is there has not the job's secret")
+            channel, fingerprint = _reach.prove(s, context, known, _proof.HOST)
             s.settimeout(None)
             return s.getpeername()[:2], fingerprint, Frames(channel)
         except OSError as e:
@@ -88,10 +84,10 @@ def meet(addresses, known, context):
 
 
 class Host:
-    """Between the pool and the zygote."""
+    """Between the pool and the zygote. over: the status when the pool is"""
 
-    def __init__(self, pool, address, fingerprint):
-        self._pool, self._address, self._fingerprint = pool, address, fingerprint
+    def __init__(self, pool, address, fingerprint, over):
+        self._pool, self._address, self._fingerprint, self._over = pool, address, fingerprint, over
         self._zygote = self._gpus = None
         self._register = Register(os.environ)
         self._in_journal = _journal.goes_to_journal(os.environ)
@@ -106,7 +102,7 @@ class Host:
         self._say(**hello(slots))
         settings = self._first()
         if settings is None:
-            return 0
+            return self._over
         if "refused" in settings:
             print(f"primus.actors.host: the pool does not take this host: {settings['refused']}", file=sys.stderr)
             return UNLIKE
@@ -161,7 +157,7 @@ class Host:
                     try:
                         said = self._pool.receive()
                     except OSError:
-                        return 0  # the pool is closed, or its host is gone: there is nothing to do here
+                        return self._over  # the pool is closed, or its host is gone: there is nothing to do here
                     for packet in said:
                         self._tell(packet)
                     continue
@@ -208,7 +204,7 @@ def main(arguments):
         address, fingerprint, pool = meet(addresses(os.environ), secret(os.environ), _reach.client_context())
     except ActorError as e:
         sys.exit(f"primus.actors.host: {e}")
-    return Host(pool, address, fingerprint).run(slots)
+    return Host(pool, address, fingerprint, LOST if "--again" in arguments else 0).run(slots)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import weakref
 
 from . import _arena, _ship, _travel, _wire
 from ._caller import Connection
+from ._hello import unlike
 from ._life import Life
 from ._place import Packets, Place
 from ._relay import Relay, refused
@@ -35,6 +36,16 @@ def _forget_all():
 
 
 os.register_at_fork(after_in_child=_forget_all)
+
+
+def opened(pool):
+    """It is what current() gives."""
+    _current.append(pool)
+
+
+def closed(pool):
+    if pool in _current:
+        _current.remove(pool)
 
 
 def current():
@@ -105,11 +116,13 @@ class Pool:
         self._watcher.hear_from(self._job, self._hear_job)
 
     @classmethod
-    def of_job(cls, *, preload=(), warm=2, private=False, memory=None, gpus=0, port=None, secret=None):
+    def of_job(cls, *, preload=(), warm=2, private=False, memory=None, gpus=0, files=False, guests=False, port=None, secret=None):
         """A pool of the hosts of this very job: for the process of rank 0, where other roles run python3 -m primus.actors.host.
 
         memory    bytes as int or "2G", that the kernel holds each actor to, where the role of the hosts has "delegate"
         gpus      int, so many of its host's has each actor
+        files     bool: the hosts' current directory has modules
+        guests    bool: other programs that have the secret may come, and use it as this one does (actors.attach())
         port      int, where to listen; MASTER_PORT, which was granted to this one, if not said
         secret    bytes, that all of them have; the job's secret "actors" if not said"""
         from . import _door, host
@@ -120,8 +133,9 @@ class Pool:
         secret = host.secret(os.environ) if secret is None else secret
         pool = cls.__new__(cls)
         pool._begin(1, preload, warm, private, memory, gpus)
+        pool._settings["files"] = files
         try:
-            pool._begin_there(_door.Door(secret, int(os.environ["MASTER_PORT"]) if port is None else port, pool._host_came))
+            pool._begin_there(_door.Door(secret, int(os.environ["MASTER_PORT"]) if port is None else port, pool._host_came, pool._guest_came if guests else None))
         except BaseException:
             pool._watcher.finish()
             raise
@@ -147,6 +161,8 @@ class Pool:
         self._where = {}  # by id: the Place of those that were started
         self._places = []
         self._arrivals = set()  # hosts that are not ready yet
+        self._guests = []  # Connections of programs that have come
+        self.ended = threading.Event()  # the pool is over, or somebody wants that
         self._free = collections.deque()  # of them, those with room, in turn
         self._waiting = collections.deque()  # ids of those that have no slot yet
         self._tokens = {}  # by id, of those that are to connect from another host
@@ -173,7 +189,7 @@ class Pool:
     def _open(self):
         _all.add(self)
         if not self._private:
-            _current.append(self)
+            opened(self)
         atexit.register(self.close)
 
     # ---- places
@@ -200,6 +216,26 @@ class Pool:
                 return
             self._arrivals.add(arrival)
         self._watcher.hear_from(arrival.frames, lambda: self._hear_arrival(arrival))
+
+    def _guest_came(self, channel):
+        """In the door's thread: a program, which asks as an actor does."""
+        channel.keep_looking()
+        with self._lock:
+            if self._over is not None:
+                channel.close()
+                return
+            guest = Connection(self._next, "a program", self._watcher, self._relay)
+            self._next += 1
+            self._guests = [*(one for one in self._guests if one.over is None), guest]
+        guest.has_no_process()
+        guest.attach(channel, channel.reader())
+        guest.watch()
+
+    def _meet_guest(self, said):
+        """By a program that has come. ActorError: it is not like this one."""
+        why = unlike({**said, "host": "the program"})
+        if why:
+            raise ActorError(why)
 
     def _hear_arrival(self, arrival):
         going_on = arrival.hear()
@@ -334,7 +370,11 @@ class Pool:
 
     def _get_or_create_of(self, name, of, restarts, idempotent, body, buffers, handles):
         """By an actor, which has described what it wants, and the handles that go along."""
-        return self._get_or_make(name, lambda: self._create(of, restarts, idempotent, body, [memoryview(b) for b in buffers], self._relay.lives_of(handles)))
+        return self._get_or_make(name, lambda: self._create_of(of, restarts, idempotent, body, buffers, handles))
+
+    def _create_of(self, of, restarts, idempotent, body, buffers, handles):
+        """The same, without a name."""
+        return self._create(of, restarts, idempotent, body, [memoryview(b) for b in buffers], self._relay.lives_of(handles))
 
     def _keep_state(self, id, *state):
         life = self._lives.get(id)
@@ -405,6 +445,10 @@ class Pool:
         with self._lock:
             return {"hosts": len(self._places), "slots": sum(place.slots for place in self._places), "running": len(self._where),
                     "waiting": len(self._waiting), "limited": sum(place.limits for place in self._places)}
+
+    def why_over(self):
+        """The exception that ended it, or None."""
+        return self._over
 
     def host(self, handle):
         """The name of the host that the actor runs on, str; None: it has not started, or has ended."""
@@ -510,9 +554,10 @@ class Pool:
             for place in self._places:
                 place.started = {}
                 place.control.shut()
-        for connection in connections.values():
+        for connection in [*connections.values(), *self._guests]:
             connection.died(self._over)
             connection.end(self._over)
+        self.ended.set()
 
     def _forget(self):
         for place in list(self._places):
@@ -526,8 +571,7 @@ class Pool:
     def close(self):
         """All actors end at once."""
         atexit.unregister(self.close)
-        if self in _current:
-            _current.remove(self)
+        closed(self)
         if self._pid != os.getpid():
             return
         with self._lock:
@@ -555,7 +599,8 @@ class Pool:
         self.close()
 
 
-_WISHES = {"get": Pool.get, "get_or_create_of": Pool._get_or_create_of, "kill": lambda pool, handle: pool.kill(handle)}
+_WISHES = {"get": Pool.get, "get_or_create_of": Pool._get_or_create_of, "kill": lambda pool, handle: pool.kill(handle),
+           "create_of": Pool._create_of, "actors": Pool.actors, "stats": Pool.stats, "attach": Pool._meet_guest}
 
 
 def described(made, args, kwargs):

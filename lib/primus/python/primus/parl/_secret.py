@@ -6,6 +6,8 @@ import pathlib
 import secrets
 import tempfile
 
+from .. import _state
+
 SIZE = 32
 
 
@@ -21,9 +23,7 @@ def _path():
 
 def state():
     """A directory of this user alone."""
-    path = pathlib.Path(os.environ.get("XDG_STATE_HOME") or pathlib.Path.home() / ".local/state", "primus-xparl")
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return path
+    return _state.directory("primus-xparl")
 
 
 def _make(path):
