@@ -13,6 +13,7 @@ FIELD = re.compile(r'\b(?:LIST_AT|AT|CHOOSES)\(\s*(?:\d+,\s*)?(\w+),\s*([\w.]+)'
 # What follows from these is worked out where configurations are read, and has another name there.
 ELSEWHERE = {
     ("ready_spec", "notify"): "ready_spec.kind",
+    ("role_spec", "actors"): "role_spec.argv",
     ("input_spec", "reader"): "input_spec.command",
     ("input_spec", "reader_params"): "input_spec.command",
     ("failover_spec", "max_role_failures"): "spec_role_budget()",

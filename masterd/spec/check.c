@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/strv.h"
+#include "lib/base/try.h"
 
 struct place place_of(const char *key) {
         struct place p = {};
@@ -35,20 +37,28 @@ static struct place place_in_strategy(size_t i, const char *key) {
 
 /* ---- defaults that depend on other keys ---- */
 
-static int complete_command(struct role_spec *role) {
-        const char *const shell[] = { "/bin/bash", "-c", role->command };
+static int set_argv(struct role_spec *role, const char *const *from, size_t n) {
         char **argv;
-        int r;
 
-        if (!role->command)
-                return 0;
-        r = strings_copy((char *const *)shell, ELEMENTSOF(shell), &argv);
-        if (r < 0)
-                return r;
+        TRY(strings_copy((char *const *)from, n, &argv));
         free(role->argv); /* empty */
         role->argv = argv;
-        role->n_argv = ELEMENTSOF(shell);
+        role->n_argv = n;
         return 0;
+}
+
+static int complete_command(struct role_spec *role) {
+        const char *const shell[] = { "/bin/bash", "-c", role->command };
+        char slots[16];
+        const char *const host[] = { "python3", "-m", "primus.actors.host", slots };
+
+        snprintf(slots, sizeof(slots), "%" PRIu32, role->actors);
+        if (role->command)
+                return set_argv(role, shell, ELEMENTSOF(shell));
+        if (role->actors == 0)
+                return 0;
+        role->limits.delegate = true; /* each actor has a part of it */
+        return set_argv(role, host, ELEMENTSOF(host));
 }
 
 /* What short keys say, in the terms of the long ones. */

@@ -69,6 +69,7 @@ static const struct {
         { "health", FELT_NOW },
         { "command", FELT_NEXT },
         { "argv", FELT_NEXT },
+        { "actors", FELT_NEXT },
         { "env", FELT_NEXT },
         { "nodes", FELT_NEXT },
         { "timeLimit", FELT_NEXT },

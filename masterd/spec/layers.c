@@ -144,7 +144,7 @@ static int hold_against_schema(const char *name, const char *which, const struct
         if (!job || !role || json_object_set_new(role, "roleName", json_string("x")) < 0)
                 return -ENOMEM;
         if (!json_object_get(role, "command") && !json_object_get(role, "argv") &&
-            json_object_set_new(role, "command", json_string("true")) < 0)
+            !json_object_get(role, "actors") && json_object_set_new(role, "command", json_string("true")) < 0)
                 return -ENOMEM;
         if (json_object_set_new(job, "role", json_pack("[O]", role)) < 0)
                 return -ENOMEM;

@@ -77,7 +77,7 @@ static const struct schema schedule_strategy_schema = SCHEMA(schedule_strategy_k
 
 static bool role_uses_argv(const void *target) {
         const struct role_spec *r = target;
-        return !r->command;
+        return !r->command && r->actors == 0;
 }
 
 static bool role_has_placement(const void *target) {
@@ -102,6 +102,7 @@ static const struct key role_keys[] = {
         { "command", KEY_TEXT, AT(role_spec, command), RANGE(1, SPEC_STRING_MAX), .group = 1 },
         { "argv", KEY_TEXTS, LIST_AT(role_spec, argv, n_argv), RANGE(1, SPEC_ARGV_MAX), .group = 1,
           .written = role_uses_argv },
+        { "actors", KEY_U32, AT(role_spec, actors), RANGE(0, SPEC_ACTORS_MAX), .group = 1 },
         { "env", KEY_MAP, LIST_AT(role_spec, env, n_env), RANGE(0, SPEC_ENV_MAX), .valid = valid_env_name },
         { "nodes", KEY_NODES, LIST_AT(role_spec, nodes, n_nodes), RANGE(0, SPEC_NODES_MAX) },
         { "inputPolicy", KEY_ENUM, AT(role_spec, input_policy), WORDS(input_policy_names) },

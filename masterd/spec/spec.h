@@ -30,6 +30,7 @@
 #define SPEC_ENV_MAX 2048u            /* variables of the job, and of each role */
 #define SPEC_ENV_BYTES_MAX (1u << 20) /* names, values, argv of a role together with the job's */
 #define SPEC_ARGV_MAX 4096u
+#define SPEC_ACTORS_MAX (1u << 16) /* slots of one executor */
 #define SPEC_INPUTS_MAX INPUT_SOURCES_MAX
 #define SPEC_INPUT_BYTES_MAX (1u << 20) /* of spec_input_json(): it goes with every order for an executor */
 #define SPEC_MARKERS_MAX 64u
@@ -172,7 +173,8 @@ struct role_spec {
         char **argv; /* NULL-ended, never empty: what is executed; {"/bin/bash", "-c", command} for a command
                       */
         size_t n_argv;
-        char **env; /* NULL-ended NAME=VALUE, over the job's; never NULL */
+        uint32_t actors; /* slots of a host of a pool of actors, in place of a command; 0: it is none */
+        char **env;      /* NULL-ended NAME=VALUE, over the job's; never NULL */
         size_t n_env;
         char **nodes; /* NULL-ended: only on these hosts; empty: any. The job's where the role gives none. */
         size_t n_nodes;

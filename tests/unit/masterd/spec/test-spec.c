@@ -222,6 +222,26 @@ static void test_slips(void **state) {
         assert_settled(s);
 }
 
+/* In place of a command, and kept as it was said. */
+static void test_actors(void **state) {
+        _cleanup_(spec_free_p) struct job_spec *s =
+                parse(JSON({
+                              "name" : "pool",
+                              "role" : [
+                                      { "roleName" : "driver", "argv" : [ "python3", "driver.py" ] },
+                                      { "roleName" : "hosts", "num" : 2, "actors" : 8 }
+                              ]
+                      }),
+                      0);
+        const struct role_spec *hosts = spec_role(s, "hosts"), *driver = spec_role(s, "driver");
+
+        assert_int_equal(hosts->n_argv, 4);
+        assert_string_equal(hosts->argv[2], "primus.actors.host");
+        assert_string_equal(hosts->argv[3], "8");
+        assert_true(hosts->limits.delegate && !driver->limits.delegate && driver->n_argv == 2);
+        assert_settled(s);
+}
+
 static void test_limits(void **state) {
         _cleanup_(spec_free_p) struct job_spec *s =
                 parse(JSON({
@@ -426,6 +446,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(test_defaults),
                 cmocka_unit_test(test_everything),
                 cmocka_unit_test(test_slips),
+                cmocka_unit_test(test_actors),
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_corpus),
                 cmocka_unit_test(test_large),
