@@ -290,9 +290,11 @@ def test_serve_refused(cluster, tmp_path):
     with pytest.raises(actors.ActorError, match="others could have written or read it"):
         actors.attach("open")
     path.chmod(0o600)
-    path.write_text(json.dumps({"job": None, "secret": "00"}))
-    with pytest.raises(actors.ActorError, match="is just being made"):
-        actors.serve("open", hosts=1)
+    for text in (json.dumps({"job": None, "secret": "00"}), "", "{", "[]", '{"job": 418, "secret": "x"}'):
+        path.write_text(text)
+        for do in (lambda: actors.serve("open", hosts=1), lambda: actors.attach("open")):
+            with pytest.raises(actors.ActorError, match="is just being made"):
+                do()
 
 
 def test_not_to_be_had(cluster, monkeypatch):

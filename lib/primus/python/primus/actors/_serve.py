@@ -29,13 +29,16 @@ def known(name):
     try:
         found = path.stat()
         said = json.loads(path.read_text(encoding="ascii"))
+        job, secret = said["job"], bytes.fromhex(said["secret"])
     except FileNotFoundError:
         raise ActorError(f"there is no pool by the name of {name!r}: actors.serve({name!r}, hosts=…) makes one ({path} is not there)") from None
+    except (ValueError, KeyError, TypeError):  # who makes it has yet to write
+        job = secret = None
     if found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise ActorError(f"{path}: others could have written or read it: remove it, and serve the pool anew")
-    if said["job"] is None:
+    if job is None:
         raise ActorError(f"the pool {name!r} is just being made, or who made it has ended meanwhile: remove {path} then")
-    return int(said["job"]), bytes.fromhex(said["secret"])
+    return job, secret
 
 
 def status(job):
