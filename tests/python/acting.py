@@ -239,6 +239,9 @@ class Friend:
     def know(self, other):
         self.others[0] = other
 
+    def others_are(self, *others):
+        self.others[1:] = others
+
     def known(self):
         return self.others[0]
 
@@ -247,6 +250,23 @@ class Friend:
 
     def ask(self, name, *args):
         return getattr(self.others[0], name)(*args).result()
+
+    def ask_all(self, n, bad=None):
+        """What a generator of the other's yields, and returns."""
+        stream = self.others[0].count(n, bad).result()
+        return list(stream), stream.value
+
+    def ask_some(self, n):
+        """Of one that never ends; what was made of it behind that."""
+        stream = self.others[0].forever().result()
+        some = [next(stream) for _ in range(n)]
+        del stream
+        return some
+
+    def ask_by_turns(self, n):
+        """A stream, and calls of another actor between its items."""
+        stream = self.others[0].count(n).result()
+        return [(item, self.others[1].add(1).result()) for item in stream]
 
     def ask_within(self, seconds, name, *args):
         try:
@@ -298,6 +318,10 @@ class AsyncFriend:
     async def ask(self, n):
         return await asyncio.gather(*(self.other.add(1) for _ in range(n)))
 
+    async def ask_all(self, n):
+        stream = await self.other.count(n)
+        return [item async for item in stream], stream.value
+
     async def ask_and_wait(self, n):
         return [self.other.add(1).result() for _ in range(n)]
 
@@ -310,6 +334,9 @@ class AsyncFriend:
 class ThreadedFriend:
     def __init__(self, other):
         self.other = other
+
+    def ask_all(self, n):
+        return list(self.other.count(n).result())
 
     def ask(self, n):
         return [self.other.add(1).result() for _ in range(n)]
@@ -375,3 +402,19 @@ class Nesting:
 
     def end(self):
         self.pool.close()
+
+
+class Maker:
+    """Yields actors that it has found by their names."""
+
+    def make(self, n):
+        for i in range(n):
+            yield actors.get_or_create(f"made {i}", Plain, i)
+
+
+class Taker:
+    def __init__(self, maker):
+        self.maker = maker
+
+    def take(self, n):
+        return [one.add(1).result() for one in self.maker.make(n).result()]

@@ -17,9 +17,10 @@ HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2] / "lib/primus/python"), str(HERE.parent)]
 
 import acting_hosts  # noqa: E402
-from acting import AsyncFriend, Counter, Friend, Keeper, Nesting, Plain, Seldom, Tasked, Threaded, ThreadedFriend  # noqa: E402
+from acting import AsyncFriend, Counter, Friend, Keeper, Maker, Nesting, Plain, Seldom, Taker, Tasked, ThreadedFriend  # noqa: E402
 from acting_hosts import until  # noqa: E402
 from primus import actors  # noqa: E402
+from primus.actors import _wire  # noqa: E402
 
 
 @pytest.fixture(params=[1, 2])
@@ -134,12 +135,67 @@ def test_what_goes_wrong(pool):
         one.ask("exit", 5).result()
     with pytest.raises(actors.ActorDied, match="exited with status 5"):
         one.ask("add", 1).result()
-    one.know(Threaded()).result()
-    with pytest.raises(actors.NotSent, match="goes to the program alone"):
-        one.ask("count", 3).result()
     one.know(pool.create(Plain, 2, fail=True)).result()
     with pytest.raises(actors.NotConstructed, match="no 2"):
         one.ask("add", 1).result()
+
+
+# ---- generators
+
+def test_what_another_actor_yields(pool):
+    """All of it in its order, what it returns, and what it raises; of any kind of actor, for any kind."""
+    plain = Counter()
+    assert Friend(plain).ask_all(1000).result(20) == (list(range(1000)), "over")
+    one = Friend(plain)
+    with pytest.raises(KeyError, match="7"):
+        one.ask_all(10, 7).result(10)
+    assert one.ask_all(0).result(10) == ([], "over") and one.ask_all(3).result(10) == ([0, 1, 2], "over"), "behind one that has failed"
+    assert AsyncFriend(plain).ask_all(100).result(10) == (list(range(100)), "over")
+    threaded = ThreadedFriend(plain)
+    assert [f.result(20) for f in [threaded.ask_all(50) for _ in range(4)]] == [list(range(50))] * 4
+
+
+def test_calls_between_the_items(pool):
+    """Of another actor, by the same one that takes them."""
+    one = Friend(Counter())
+    one.others_are(Counter(0)).result(5)
+    assert one.ask_by_turns(50).result(20) == [(i, i + 1) for i in range(50)]
+
+
+def test_no_more_is_made_than_is_wanted(pool):
+    """At most as many items as may be ahead, and the generator is closed when nobody has the stream."""
+    endless = Counter()
+    assert Friend(endless).ask_some(100).result(20) == list(range(1, 101))
+    until(lambda: endless.state().result(5)[1] == ["closed"])
+    assert endless.state().result(5)[0] <= 100 + 2 * _wire.WINDOW
+
+
+def test_who_takes_them_dies(pool):
+    """The generator is closed, and its actor goes on."""
+    endless, one = Counter(), Friend()
+    one.know(endless).result(5)
+    asking = one.ask_some(10 ** 9)
+    until(lambda: pool.pid(one))
+    time.sleep(0.2)
+    os.kill(pool.pid(one), signal.SIGKILL)
+    assert isinstance(asking.exception(10), actors.ActorDied)
+    until(lambda: endless.state().result(5)[1] == ["closed"])
+
+
+def test_who_makes_them_dies(pool):
+    """Whoever takes them is told."""
+    endless, one = Counter(), Friend()
+    one.know(endless).result(5)
+    asking = one.ask_some(10 ** 9)
+    time.sleep(0.2)
+    os.kill(pool.pid(endless), signal.SIGKILL)
+    assert isinstance(asking.exception(10), actors.ActorDied) and "SIGKILL" in str(asking.exception())
+
+
+def test_handles_among_the_items(pool):
+    """They are good, also when who has yielded them has dropped them."""
+    maker = pool.create(Maker)
+    assert pool.create(Taker, maker).take(2).result(20) == [1, 2]
 
 
 def test_it_is_asked_again_of_the_next_process(pool, at_once, tmp_path):

@@ -134,10 +134,15 @@ with come() as pool:
     array = np.arange(1 << 20)
     assert (counters[0].echo(array).result(10) == array).all()
     async def asked():
-        return await counters[0].add(1)
+        return await counters[1].add(1)
+    stream = counters[0].count(100).result(5)
+    assert list(stream) == list(range(100)) and stream.value == "over"
+    endless = counters.pop()
+    assert next(endless.forever().result(5)) == 501  # and nobody has it any more
+    while endless.state().result(5)[1] != ["closed"]: time.sleep(0.01)
     print(asyncio.run(asked()), sorted(f.result() for f in actors.as_completed([one.add(1) for one in counters])))
 """)
-    assert out == ["[500, 500, 500, 500]", "501 [501, 501, 501, 502]"]
+    assert out == ["[500, 500, 500, 500]", "501 [100, 501, 502]"]
 
 
 def test_a_forked_child(served):

@@ -172,7 +172,7 @@ class Actor:
                     self.credit[id] += int(body)
             elif kind == _wire.FREED:
                 self.reader.arena.give_back(id)
-            elif kind in (_wire.GIVEN, _wire.REFUSED, _wire.REFUSED_BROKEN):
+            elif kind in _wire.ANSWERED:
                 _asker.current.hear(kind, id, body, buffers)
             else:
                 raise _wire.Malformed("that is no frame for an actor")

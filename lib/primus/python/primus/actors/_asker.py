@@ -76,16 +76,34 @@ class Asker:
 
     def __init__(self, actor, drops):
         self.actor, self.drops = actor, drops
-        self.dropped = collections.deque()  # numbers of actors whose handle is gone: a handle may go anywhere, so that waits for no lock and is said later
+        self.dropped = collections.deque()  # (kind, id) of what nobody has any more: it may go anywhere, so that waits for no lock and is said later
         self._ids = itertools.count()
         self._lock = threading.Lock()
         self._pending = {}  # by id: (Asked, handles that are on their way)
+        self._streams = {}  # by id: the futures of items
         self._over = None
 
-    def drop(self, number):
-        self.dropped.append(number)
+    def drop(self, number, kind=_wire.DROP):
+        """A handle is gone, of the actor of that number."""
+        self.dropped.append((kind, number))
         if self.drops is not None:
             self.drops(True)
+
+    # ---- of streams, as a Connection has it
+
+    def future(self):
+        return Asked(self)
+
+    def abandon(self, id):
+        if self._streams.pop(id, None) is not None:
+            self.drop(id, _wire.LEFT)
+
+    def tell(self, kind, id, body):
+        """MORE alone."""
+        self.actor.answers.put(_wire.framed(_wire.TAKEN, id, body))
+        self.actor.answers.flush()
+
+    # ---- asking
 
     def call(self, handle, name, args, kwargs):
         """An Asked. What cannot be pickled is its exception, NotSent."""
@@ -125,31 +143,40 @@ class Asker:
                 raise ActorError(f"{handle!r} is of another pool")
 
     def hear(self, kind, id, body, buffers):
-        asked, _ = self._pending.pop(id, (None, None))
+        """kind: one of _wire.ANSWERED"""
+        from ._caller import Stream, decoded
+        items = self._streams.get(id) if kind == _wire.GIVEN_ITEM else self._streams.pop(id, None)
+        asked = items[-1] if items else self._pending.pop(id, (None,))[0]
         if asked is None:
             return
-        from ._caller import decoded
-        raised, value = decoded("the actor", {_wire.GIVEN: _wire.DONE, _wire.REFUSED: _wire.RAISED, _wire.REFUSED_BROKEN: _wire.BROKEN}[kind], body, buffers)
+        if kind == _wire.GIVEN_ITEM:
+            items.append(self.future())
+        if kind == _wire.STREAMED:
+            raised, value = False, Stream(self, id)
+            self._streams[id] = value.futures
+        else:
+            raised, value = decoded("the actor", _wire.ANSWERED[kind], body, buffers)
         if asked.set_running_or_notify_cancel():
             (asked.set_exception if raised else asked.set_result)(value)
 
     def waits(self):
         """Whether something is under way."""
-        return bool(self._pending)
+        return bool(self._pending or self._streams)
 
     def end(self):
         """Nothing more comes."""
         with self._lock:
             self._over = PoolClosed("the pool is closed, or nobody has this actor any more")
             pending, self._pending = self._pending, {}
-        for asked, _ in pending.values():
+            streams, self._streams = self._streams, {}
+        for asked in [*(asked for asked, _ in pending.values()), *(items[-1] for items in streams.values())]:
             if asked.set_running_or_notify_cancel():
                 asked.set_exception(self._over)
 
 
     def say_dropped(self, answers):
         while self.dropped:
-            answers.put(_wire.framed(_wire.DROP, self.dropped.popleft(), b""))
+            answers.put(_wire.framed(*self.dropped.popleft(), b""))
 
 
 def numbers(handles):

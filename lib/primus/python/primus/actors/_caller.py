@@ -37,7 +37,6 @@ class Future(concurrent.futures.Future):
     cancel()   True: nobody gets the result. A call that has not begun does not; of an async method the task is cancelled; another
                one that has begun goes on."""
 
-    takes_streams = True
     lent = ()  # lives of the actors whose handles go along
 
     def __init__(self, connection):
@@ -95,6 +94,11 @@ class Future(concurrent.futures.Future):
         return asyncio.wrap_future(self).__await__()
 
 
+    @staticmethod
+    def stream_of(connection, id):
+        """It is a generator: what its items go to, which is the result."""
+        return Stream(connection, id)
+
     def forward(self, kind, body, buffers):
         """What has come of it."""
         raised, value = decoded(self._connection.what, kind, body, buffers)
@@ -113,8 +117,9 @@ class Stream:
     (WINDOW); the generator is closed when nobody has the stream any more. value: what it returned, behind the last one."""
 
     def __init__(self, connection, id):
+        """connection: a Connection, or an Asker"""
         self._connection, self._id = connection, id
-        self._futures = collections.deque([Future(connection)])  # one for each item that has come, and one that has not
+        self.futures = collections.deque([connection.future()])  # one for each item that has come, and one that has not
         self._taken = 0
         self.value = None
         self._close = weakref.finalize(self, connection.abandon, id)
@@ -125,7 +130,7 @@ class Stream:
 
     def __next__(self):
         try:
-            item = self._futures[0].result()
+            item = self.futures[0].result()
         except _Over as e:
             self.value, = e.args
             raise StopIteration from None
@@ -138,7 +143,7 @@ class Stream:
     async def __anext__(self):
         import asyncio
         try:
-            item = await asyncio.shield(asyncio.wrap_future(self._futures[0]))  # who is cancelled here has not taken it
+            item = await asyncio.shield(asyncio.wrap_future(self.futures[0]))  # who is cancelled here has not taken it
         except _Over as e:
             self.value, = e.args
             raise StopAsyncIteration from None
@@ -146,7 +151,7 @@ class Stream:
         return item
 
     def _take(self):
-        self._futures.popleft()
+        self.futures.popleft()
         self._taken += 1
         if self._taken % (_wire.WINDOW // 2) == 0:
             self._connection.tell(_wire.MORE, self._id, b"%d" % (_wire.WINDOW // 2))
@@ -330,7 +335,12 @@ class Connection:
         return len(self._pending) + len(self._streams) - (0 in self._pending)
 
     def pending(self, id):
-        return self._pending.get(id)
+        """What is to be told of that call, or of its items."""
+        return self._pending.get(id) or self._streams.get(id)
+
+    def future(self):
+        """Of one that is to come."""
+        return Future(self)
 
     def _start(self, future, kind, body, buffers):
         with self._sending:
@@ -580,7 +590,7 @@ class Connection:
         if future is None:
             return
         if kind == _wire.ITEM:
-            stream.append(Future(self))
+            stream.append(self.future())
         future.repeat = None  # arguments may be large
         future.forward(_wire.OVER if stream and kind == _wire.DONE else kind, body, buffers)
         self._leave_when_idle()
@@ -589,12 +599,8 @@ class Connection:
         called = self._pending.pop(id, None)
         if called is None:
             return
-        if not called.takes_streams:
-            self.push(_wire.CANCEL, id, b"")
-            called.set_exception(NotSent("what a generator yields goes to the program alone, and not to another actor"))
-            return
-        stream = Stream(self, id)
-        self._streams[id] = stream._futures
+        stream = called.stream_of(self, id)
+        self._streams[id] = stream.futures
         try:
             called.set_result(stream)
         except concurrent.futures.InvalidStateError:  # it has just been cancelled

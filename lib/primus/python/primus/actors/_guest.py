@@ -104,7 +104,7 @@ class Attached:
         try:
             while self._reader.read(True):
                 for kind, id, body, buffers in self._reader.frames():
-                    if kind not in (_wire.GIVEN, _wire.REFUSED, _wire.REFUSED_BROKEN):
+                    if kind not in _wire.ANSWERED:
                         raise _wire.Malformed("that is no frame for a program")
                     self._asker.hear(kind, id, body, buffers)
         except OSError:

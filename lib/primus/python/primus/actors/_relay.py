@@ -15,13 +15,11 @@ from .errors import ActorDied, ActorError
 
 QUESTION = struct.Struct("=QII")  # the actor's number, how many numbers of handles follow, whether it is asked again of the next process
 NUMBER = struct.Struct("=Q")
-ANSWERS = {_wire.DONE: _wire.GIVEN, _wire.RAISED: _wire.REFUSED, _wire.BROKEN: _wire.REFUSED_BROKEN}
+ANSWERS = {said: said_on for said_on, said in _wire.ANSWERED.items()}
 
 
 class Relayed(Future):
     """A call of one actor by another. answer(kind, body, buffers) says what has come of it."""
-
-    takes_streams = False
 
     def __init__(self, connection, answer, handles_to):
         super().__init__(connection)
@@ -35,6 +33,47 @@ class Relayed(Future):
         self._answer(_wire.RAISED, *_wire.pickled(told(error)))
         super().set_result(None)
 
+    def stream_of(self, connection, id):
+        return _Items(connection, id, self._answer, self.handles_to)
+
+    def set_result(self, items):
+        """It is a generator."""
+        self._answer(_wire.STREAM, items, ())
+        super().set_result(None)
+
+
+class _Items:
+    """What a generator yields for another actor, which is handed on unread: in the place of a Stream, of its futures, and of each of them."""
+
+    repeat = None
+
+    def __init__(self, connection, id, answer, handles_to):
+        self._connection, self._id, self._answer, self.handles_to = connection, id, answer, handles_to
+
+    @property
+    def futures(self):
+        return self
+
+    def __getitem__(self, at):
+        return self
+
+    def append(self, future):
+        """There is one more to come."""
+
+    def forward(self, kind, body, buffers):
+        self._answer(kind, body, buffers)
+
+    def set_exception(self, error):
+        self._answer(_wire.RAISED, *_wire.pickled(told(error)))
+
+    def take(self, digits):
+        """So many were taken."""
+        self._connection.push(_wire.MORE, self._id, digits)
+
+    def leave(self):
+        """Nobody wants more."""
+        self._connection.push(_wire.CANCEL, self._id, b"")
+
 
 class Relay:
     """name: the pool's. life_of(number): the Life of an actor, or None. wish(borrower, body, buffers): (kind, body, buffers) of what the pool
@@ -44,6 +83,7 @@ class Relay:
         self.name, self._life_of, self._wish, self._keep = name, life_of, wish, keep
         self._ids = itertools.count(1 << 63)  # of questions to actors; the program's begin at 0
         self._lock = threading.RLock()
+        self._streams = collections.defaultdict(dict)  # by who takes them (an id of a process), by its question: _Items
         self._lent = collections.defaultdict(lambda: collections.defaultdict(list))  # by who has it (an id of a process), by number: [(its life, what holds that)]
 
     # ---- who has a handle of whom
@@ -74,6 +114,8 @@ class Relay:
 
     def forget(self, borrower):
         """That process is gone."""
+        for items in self._streams.pop(borrower, {}).values():
+            items.leave()
         with self._lock:
             held = [one for some in self._lent.pop(borrower, {}).values() for one in some]
         for life, token in held:
@@ -90,14 +132,30 @@ class Relay:
             self._answer(borrower, id, *self._wish(borrower, wish, buffers))
         elif kind == _wire.LENT:
             future = borrower.pending(id)
-            if isinstance(future, Relayed):
+            if isinstance(future, (Relayed, _Items)):
                 self._lend_numbers(future.handles_to, body)
+        elif kind == _wire.TAKEN:
+            items = self._streams.get(borrower.id, {}).get(id)
+            if items is not None:
+                items.take(b"%d" % int(body))
+        elif kind == _wire.LEFT:
+            items = self._streams.get(borrower.id, {}).pop(id, None)
+            if items is not None:
+                items.leave()
         elif kind == _wire.DROP:
             self.give_back(borrower.id, id)
         elif kind == _wire.STATE:
             self._keep(borrower.id, body, [memoryview(b) for b in buffers])
 
     def _answer(self, borrower, id, kind, body, buffers):
+        if kind == _wire.STREAM:
+            items, body = body, b""
+            self._streams[borrower.id][id] = items
+            if borrower.over is not None:  # that has forgotten it, or does it now
+                self._streams.pop(borrower.id, None)
+                items.leave()
+        elif kind != _wire.ITEM and borrower.id in self._streams:
+            self._streams[borrower.id].pop(id, None)
         borrower.push(ANSWERS[kind], id, body, buffers)
 
     def _ask(self, borrower, id, body, buffers):

@@ -32,15 +32,18 @@ CREATE, CALL, CANCEL, MORE = range(4)  # MORE: so many items of a stream were ta
 GIVEN, REFUSED, REFUSED_BROKEN = range(4, 7)  # to what it has asked of another actor, or of the pool: DONE, RAISED, BROKEN
 RESTORE = 7  # before CREATE: what the process before has said with STATE
 FREED = 8  # a block of shared memory that the actor has written, the id is where
+STREAMED, GIVEN_ITEM, GIVEN_OVER = range(9, 12)  # to what it has asked of a generator: STREAM, ITEM, OVER
 # From it. BROKEN: it was not constructed. STREAM: it is a generator, of which ITEMs come, and then DONE or RAISED.
 DONE, RAISED, BROKEN, STREAM, ITEM = range(16, 21)
 # From it, of other actors (_relay.py): a question to one, and to the pool; numbers of the actors whose handles are in the answer that
 # comes next; a handle is gone, the id is its actor's number.
 ASK, WISH, LENT, DROP = range(21, 25)
 FREE = 26  # a block of shared memory that the pool has written, the id is where
+TAKEN, LEFT = 27, 28  # of a stream of another actor's, the id is its question's: MORE, CANCEL
 STATE = 25  # of an object that keeps it over restarts, before the answer of the call that it is behind
-OVER = 31  # said by nobody: DONE of a STREAM
+OVER = 31  # said by no actor: DONE of a STREAM
 TOLD = 32  # between a pool and another host's process: JSON
+ANSWERED = {GIVEN: DONE, REFUSED: RAISED, REFUSED_BROKEN: BROKEN, STREAMED: STREAM, GIVEN_ITEM: ITEM, GIVEN_OVER: OVER}  # what was said of what is said on
 WINDOW = 16  # items that nobody has taken yet
 
 
