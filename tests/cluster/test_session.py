@@ -278,8 +278,9 @@ def test_few_are_begun_at_a_time(cluster):
     assert done.returncode == 0, done.stderr
     assert {tuple(refused) for refused in json.loads(done.stdout)} == \
         {("org.primus.Error.Busy", f"8 commands of yours are being begun on {node}; try again in a moment")}
+    # They begin only now, and then end.
+    cluster.wait_for(lambda: run(cluster, str(number), "echo", "again").stdout == "again\n", 10, "room for another one")
     no_sessions(cluster)
-    assert run(cluster, str(number), "echo", "again").stdout == "again\n"
     cluster.kill(number)
 
 
