@@ -251,7 +251,7 @@ static void on_exited(struct feed *f, uint64_t now) {
         tasks_finish(&f->tasks, success);
         /* The last report holds all, also what was said before: masterd may have died before it wrote that
          * down. */
-        tasks_report_all(&f->tasks);
+        tasks_report_anew(&f->tasks);
         f->deadline = now + (f->stopping ? FAREWELL_STOPPED : FAREWELL_MAX);
 }
 

@@ -15,7 +15,7 @@
 void report_anew(struct feed *f) {
         f->announced = false;
         f->bye_sent = false;
-        tasks_report_all(&f->tasks);
+        tasks_report_anew(&f->tasks);
 }
 
 /* What masterd is told that counts, the broker may know too: the group's offset. */

@@ -469,6 +469,15 @@ void tasks_report_all(struct tasks *s) {
                         tasks_report(s, t, true);
 }
 
+void tasks_report_anew(struct tasks *s) {
+        struct task *t;
+
+        tasks_report_all(s);
+        DL_FOREACH (s->over, t)
+                if (t->place == PLACE_RETURNED)
+                        tasks_report(s, t, true);
+}
+
 struct task_progress tasks_progress(const struct tasks *s, const struct task *t) {
         static const enum task_state states[_PLACE_MAX] = {
                 [PLACE_DONE] = TASK_DONE,
@@ -493,12 +502,10 @@ struct task_progress tasks_progress(const struct tasks *s, const struct task *t)
 void tasks_reported(struct tasks *s, struct task *t, bool keep) {
         /* One that failed is kept while its trainer has something of it that may yet count: see
          * tasks_grant(). */
-        if (!keep && !t->busy &&
-            (t->place == PLACE_RETURNED ||
-             (t->place == PLACE_FAILED && !mark_before(t->acked, t->delivered))))
+        if (!keep && !t->busy && t->place == PLACE_FAILED && !mark_before(t->acked, t->delivered))
                 forget_task(s, t);
         else {
-                t->told = t->place == PLACE_FAILED && !keep;
+                t->told = t->place == PLACE_RETURNED || (t->place == PLACE_FAILED && !keep);
                 clear_dirty(s, t);
         }
 }

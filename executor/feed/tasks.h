@@ -65,7 +65,7 @@ struct task {
         uint64_t left;       /* bytes that the trainer has not got, as counted in unread_bytes; 0 once none */
         bool unread;         /* counted as such */
         char *error;
-        bool told; /* FAILED, and reported so */
+        bool told; /* FAILED or RETURNED, and reported so */
         bool dirty;
         struct task *prev, *next;             /* todo, or over */
         struct task *dirty_prev, *dirty_next; /* dirty */
@@ -143,6 +143,9 @@ bool tasks_own(const struct tasks *s, const void *holder);
 
 /* Everything is reported again, to an agentd that may not have passed the last reports on. */
 void tasks_report_all(struct tasks *s);
+/* And to a masterd that may not have written them down: also what went back, how far it had come. Only where
+ * none of it can have been granted here since: on a new connection, and at the end. */
+void tasks_report_anew(struct tasks *s);
 void tasks_report(struct tasks *s, struct task *t, bool urgent);
 /* What to say of it. The text lives as long as t. */
 struct task_progress tasks_progress(const struct tasks *s, const struct task *t);

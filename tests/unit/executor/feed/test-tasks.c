@@ -140,7 +140,20 @@ static void test_again(void **state) {
         assert_int_equal(tasks_ack(&s, t, at(10), 0), 0);
         tasks_again(&s, t);
         assert_int_equal(told(&s, 1), 'b');
-        assert_null(tasks_find(&s, 1));
+        /* A masterd that died before it wrote that down is told once more; one that lives is not. */
+        tasks_report_all(&s);
+        assert_int_equal(told(&s, 1), '-');
+        for (unsigned i = 0; i < 2; i++) {
+                tasks_report_anew(&s);
+                assert_int_equal(tasks_progress(&s, tasks_find(&s, 1)).acked, 10);
+                assert_int_equal(told(&s, 1), 'b');
+        }
+        assert_null(tasks_take(&s, &anybody));
+        /* Granted again, it is a task as any other. */
+        assert_int_equal(give(&s, 1, 100, 10), 1);
+        tasks_report_anew(&s);
+        assert_int_equal(told(&s, 1), 'r');
+        assert_int_equal(tasks_take(&s, &anybody)->from.position, 10);
         tasks_done(&s);
 }
 
