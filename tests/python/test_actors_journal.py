@@ -57,6 +57,9 @@ def test_nobody_is_waited_for(journald, tmp_path):
 def test_where_output_goes(tmp_path):
     with open(tmp_path / "file", "w", encoding="ascii") as f:
         of = os.fstat(f.fileno())
-        assert _journal.goes_to_journal({"JOURNAL_STREAM": f"{of.st_dev}:{of.st_ino}"}, f.fileno())
-        assert not _journal.goes_to_journal({"JOURNAL_STREAM": f"{of.st_dev}:{of.st_ino + 1}"}, f.fileno())
-        assert not _journal.goes_to_journal({}, f.fileno())
+        where = {"JOURNAL_STREAM": f"{of.st_dev}:{of.st_ino}"}
+        read, write = os.pipe()
+        os.close(write)
+        assert _journal.outputs(where, (f.fileno(), read, write)) == [f.fileno()], "one that was moved, and one that is closed, are none"
+        assert _journal.outputs({"JOURNAL_STREAM": f"{of.st_dev}:{of.st_ino + 1}"}, (f.fileno(),)) == _journal.outputs({}, (f.fileno(),)) == []
+        os.close(read)

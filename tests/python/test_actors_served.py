@@ -171,6 +171,25 @@ def test_the_pool_ends():
     assert "PoolClosed" in out and out.splitlines()[-1] == "PoolClosed", out
 
 
+def test_who_asks_just_then():
+    """While the connection breaks, nothing but PoolClosed comes of a call."""
+    with several(guests=True) as pool, program(pool, """
+pool = come()
+one = Counter()
+one.add(1).result(5)
+print(1, flush=True)
+while True:
+    error = one.add(1).exception(20)
+    if error is not None: break
+print(repr(error)[:40], repr(one.add(bytes(1 << 20)).exception(5))[:40])
+""") as running:
+        assert running.stdout.readline() == "1\n"
+        time.sleep(0.2)
+        pool.close()
+        out, _ = running.communicate(timeout=30)
+    assert running.returncode == 0 and out.count("PoolClosed(") == 2, out
+
+
 def test_a_program_beside_its_own_pool(served):
     """Handles of either are what they are; a handle of one goes to no actor of the other."""
     out = said(served, """

@@ -2,6 +2,7 @@
 """A program at a pool that another process has (served.py): it asks as an actor does that has handles of others (_asker.py), and nobody asks
 it anything."""
 import atexit
+import contextlib
 import os
 import queue
 import socket
@@ -53,6 +54,18 @@ def dial(place, secret):
     return channel
 
 
+class _Says(Answers):
+    """Whether the pool hears it, who reads finds out."""
+
+    def put(self, parts):
+        with contextlib.suppress(OSError):
+            super().put(parts)
+
+    def flush(self):
+        with contextlib.suppress(OSError):
+            super().flush()
+
+
 _open = weakref.WeakSet()
 
 
@@ -76,7 +89,7 @@ class Attached:
             channel.close()
             raise ActorError("this process is an actor, or attached to a pool already")
         self.job, self._pid = job, os.getpid()
-        self._channel, self._reader, self.answers = channel, channel.reader(), Answers(channel, None)
+        self._channel, self._reader, self.answers = channel, channel.reader(), _Says(channel, None)
         self._work = queue.SimpleQueue()  # what a handle that is gone may be told to in the middle of anything
         self._asker = _asker.begin(self, self._work.put)
         self._threads = [threading.Thread(target=run, name=f"primus-actors-{of}", daemon=True) for of, run in (("guest", self._hear), ("dropped", self._say_dropped))]
@@ -101,23 +114,18 @@ class Attached:
         """One does always."""
 
     def _hear(self):
-        try:
+        with contextlib.suppress(OSError):
             while self._reader.read(True):
                 for kind, id, body, buffers in self._reader.frames():
                     if kind not in _wire.ANSWERED:
                         raise _wire.Malformed("that is no frame for a program")
                     self._asker.hear(kind, id, body, buffers)
-        except OSError:
-            pass
         self._asker.end()
 
     def _say_dropped(self):
         while self._work.get():
-            try:
-                self._asker.say_dropped(self.answers)
-                self.answers.flush()
-            except OSError:
-                return
+            self._asker.say_dropped(self.answers)
+            self.answers.flush()
 
     # ---- what it can do
 
@@ -166,10 +174,8 @@ class Attached:
         if self._pid != os.getpid() or _asker.current is not self._asker:
             return
         _asker.leave()
-        try:
+        with contextlib.suppress(OSError):
             self._channel.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self._work.put(None)
         for thread in self._threads:
             if thread is not threading.current_thread():

@@ -10,10 +10,15 @@ INFO = 6
 NAME_MAX = 256  # bytes; as much as can be asked for
 
 
-def goes_to_journal(environment, fd=1):
-    """Whether systemd has connected this descriptor with the journal (systemd.exec(5), JOURNAL_STREAM), and nobody has moved it since."""
-    of = os.fstat(fd)
-    return environment.get("JOURNAL_STREAM") == f"{of.st_dev}:{of.st_ino}"
+def outputs(environment, descriptors=(1, 2)):
+    """Those of them that systemd has connected with the journal (systemd.exec(5), JOURNAL_STREAM), and nobody has moved since."""
+    found = []
+    for fd in descriptors:
+        with contextlib.suppress(OSError):  # it is closed
+            of = os.fstat(fd)
+            if environment.get("JOURNAL_STREAM") == f"{of.st_dev}:{of.st_ino}":
+                found.append(fd)
+    return found
 
 
 def identifier(name):

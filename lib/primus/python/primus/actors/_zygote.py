@@ -18,7 +18,7 @@ import signal
 import socket
 import sys
 
-from . import _actor, _wire
+from . import _actor, _journal, _wire
 from ._arena import Arena
 from ._groups import Groups
 from ._wire import PACKET_MAX
@@ -118,8 +118,8 @@ class Zygote:
             _actor.run(s, reader)
         else:
             for output in descriptors[1:]:
-                os.dup2(output, 1)
-                os.dup2(output, 2)
+                for fd in _journal.outputs(os.environ):
+                    os.dup2(output, fd)
                 os.close(output)
             _actor.run(*_reach().reach(s, self.context, self.pin, bytes.fromhex(said["token"])))
 

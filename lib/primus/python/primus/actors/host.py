@@ -90,7 +90,7 @@ class Host:
         self._pool, self._address, self._fingerprint, self._over = pool, address, fingerprint, over
         self._zygote = self._gpus = None
         self._register = Register(os.environ)
-        self._in_journal = _journal.goes_to_journal(os.environ)
+        self._in_journal = bool(_journal.outputs(os.environ))
         self._names, self._pids = {}, {}  # by id, of actors that are to start; and of those that have
         self._poll = select.poll()
 
