@@ -53,7 +53,7 @@ def made(pool):
             one.ready().result(120)
             return one
         except actors.ActorError as e:
-            assert not isinstance(e, actors.PoolClosed), e
+            assert not isinstance(e, (actors.PoolClosed, actors.PreloadRefused, actors.HostRefused)), e
             again[type(e).__name__] += 1
 
 def run(pool, first):

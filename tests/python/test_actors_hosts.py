@@ -416,6 +416,25 @@ def test_a_host_goes(pool, whom):
     assert made[4].add(0).result(10) == 4 and pool.host(made[4]) == "n3"
 
 
+@pytest.mark.parametrize("how, status", [("kill", 1), ("end", 2)])
+def test_a_zygote_that_is_not_ready(tmp_path, monkeypatch, how, status):
+    """One that is killed meanwhile is tried again; what a module does to it is said, and not tried again."""
+    (tmp_path / "slowly.py").write_text("import os, time\nopen(os.environ['MARK'], 'w').close()\ntime.sleep(60 if os.environ['HOW'] == 'kill' else 0)\nos._exit(3)\n")
+    for name, value in (("MARK", str(tmp_path / "mark")), ("HOW", how)):
+        monkeypatch.setenv(name, value)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with several((), preload=["slowly"]) as pool:
+        process = pool.hosts_of_test.start("n1")
+        until((tmp_path / "mark").exists, 20)
+        if how == "kill":
+            os.kill(children(process.pid)[0], signal.SIGKILL)
+        assert process.wait(10) == status
+        if how == "kill":
+            assert pool.why_over() is None and "waits for a host" in pool.why(pool.create(dict))
+        else:
+            until(lambda: isinstance(pool.why_over(), actors.PreloadRefused))
+
+
 def test_a_host_stops(pool):
     """Its processes do not run on, and its kernel answers: that is no host that is gone, and calls wait."""
     one = Counter()

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import sys
 from .._environment import finding
 from . import _wire
 from ._wire import PACKET_MAX
+from .errors import ActorError
 
 
 class Place:
@@ -54,6 +56,10 @@ class Place:
         return bool(self._unsaid)
 
 
+class Killed(ActorError):
+    """A zygote was killed (SIGKILL) before it was ready: that says nothing of what it was to import."""
+
+
 class Packets:
     """A zygote's process, which this one has started."""
 
@@ -82,17 +88,21 @@ class Packets:
         return [json.loads(data)]
 
     def meet(self, settings, seconds):
-        """None, or a sentence why it does not take them."""
+        """None, or a sentence why it does not take them. Killed."""
         self.socket.send(json.dumps(settings).encode())
         self.socket.settimeout(seconds)
         try:
             said = json.loads(self.socket.recv(PACKET_MAX) or b"{}")
         except TimeoutError:
             said = {"refused": f"preload: it has not been imported within {seconds} s"}
+        except ConnectionResetError:  # it has not read what it was told
+            said = {}
         self.socket.settimeout(None)
         if said.get("ready"):
             return None
         self.socket.close()
+        if not said and self._process.wait() == -signal.SIGKILL:
+            raise Killed("the actors' zygote was killed before it was ready")
         self._process.kill()
         self._process.wait()
         return said.get("refused", "the actors' zygote has ended; what it said is on standard error")

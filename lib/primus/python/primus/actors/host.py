@@ -113,7 +113,11 @@ class Host:
             return REFUSED
         groups = self._divide(slots, settings.get("memory"))
         packets = _place.Packets()
-        why = packets.meet({**settings, "groups": groups, "warm": min(settings["warm"], slots), "tls": self._fingerprint.hex()}, settings["seconds"])
+        try:
+            why = packets.meet({**settings, "groups": groups, "warm": min(settings["warm"], slots), "tls": self._fingerprint.hex()}, settings["seconds"])
+        except _place.Killed as e:
+            print(f"primus.actors.host: {e}", file=sys.stderr)
+            return LOST
         if why:
             self._say(refused=why)
             return REFUSED

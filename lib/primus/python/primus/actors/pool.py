@@ -174,10 +174,13 @@ class Pool:
 
     def _begin_here(self):
         packets = Packets()
-        why = packets.meet({**self._settings, "warm": min(self._settings["warm"], self.slots)}, START_SECONDS)
-        if why:
+        try:
+            why = packets.meet({**self._settings, "warm": min(self._settings["warm"], self.slots)}, START_SECONDS)
+            if why:
+                raise PreloadRefused(why)
+        except ActorError:
             self._watcher.finish()
-            raise PreloadRefused(why)
+            raise
         self._open()
         self._add(Place(packets, "this host", self.slots, False, self._watcher.want_room))
 
