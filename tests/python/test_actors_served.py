@@ -266,7 +266,7 @@ def cluster(monkeypatch, tmp_path):
             return f"{number}\n"
         if arguments[0] == "status":
             if int(arguments[-1]) not in jobs:
-                raise NotStarted("there is no job")
+                raise _job.NoSuchJob("there is no job")
             return json.dumps(jobs[int(arguments[-1])])
         return json.dumps([{"name": "n1", "address": "10.0.0.1"}, {"name": "n2", "address": None}])
 
@@ -296,6 +296,34 @@ def test_serve_and_find(cluster, tmp_path):
     assert actors.serve("sims", hosts=1) == 419 and _serve.known("sims")[1] != secret
     del jobs[419]
     assert actors.serve("sims", hosts=1) == 419, "of one that is forgotten"
+
+
+def test_the_master_is_away(cluster, monkeypatch, tmp_path):
+    """Then nobody knows whether the pool is there: its secret is kept, and who attaches waits."""
+    actors.serve("kept", hosts=1)
+    before, there = (tmp_path / "primus-actors/kept.json").read_text(), _job.run
+
+    def away(*arguments):
+        raise NotStarted("masterd does not run here")
+
+    monkeypatch.setattr(_job, "run", away)
+    with pytest.raises(NotStarted, match="does not run here"):
+        actors.serve("kept", hosts=1)
+    with pytest.raises(actors.ActorError, match="not to be had: masterd does not run here"):
+        actors.attach("kept", seconds=0.3)
+    assert (tmp_path / "primus-actors/kept.json").read_text() == before
+    monkeypatch.setattr(_job, "run", there)
+    with pytest.raises(actors.ActorError, match="is there already"):
+        actors.serve("kept", hosts=1)
+
+
+def test_what_primusctl_says():
+    """With --json and without."""
+    said = json.dumps({"error": {"name": "org.primus.Error.NoSuchJob", "message": "there is no job 7"}})
+    for text, kind, sentence in ((said, _job.NoSuchJob, "there is no job 7"), (said.replace("NoSuchJob", "Busy"), NotStarted, "there is no job 7"),
+                                 ("primusctl: no", NotStarted, "primusctl: no"), ("", NotStarted, "primusctl has ended with status 3"), ("[]", NotStarted, "[]")):
+        error = _job._refused(text, 3)
+        assert type(error) is kind and str(error) == sentence
 
 
 def test_serve_refused(cluster, tmp_path):

@@ -8,15 +8,13 @@ import queue
 import socket
 import threading
 import time
-import weakref
 
 from . import _asker, _proof, _reach, _serve, _wire, pool
 from ._actor import Answers
 from ._hello import hello
-from .errors import ActorError, PoolClosed
+from .errors import ActorError, NotStarted, PoolClosed
 
 WAIT_SECONDS = 60
-DIAL_SECONDS = 3
 AGAIN_SECONDS = 0.2  # its process is there, and listens soon
 
 
@@ -30,12 +28,15 @@ def attach(name, seconds=WAIT_SECONDS):
 def _connect(job, secret, seconds):
     end, error = time.monotonic() + seconds, "it does not run yet: primusctl why says what it waits for"
     while True:
-        place = _serve.place(job)
-        if place is not None:
-            try:
+        place = None
+        try:
+            place = _serve.place(job)
+            if place is not None:
                 return dial(place, secret)
-            except OSError as e:
-                error = f"{place[0]}:{place[1]}: {e}"
+        except NotStarted as e:  # a master that is away comes back
+            error = e
+        except OSError as e:
+            error = f"{place[0]}:{place[1]}: {e}"
         if time.monotonic() > end:
             raise ActorError(f"the pool of job {job} is not to be had: {error}")
         time.sleep(AGAIN_SECONDS)
@@ -43,13 +44,7 @@ def _connect(job, secret, seconds):
 
 def dial(place, secret):
     """A Channel to the pool, which has proven that it has the secret. OSError."""
-    s = socket.create_connection(place, DIAL_SECONDS)
-    try:
-        channel, _ = _reach.prove(s, _reach.client_context(), secret, _proof.GUEST)
-    except BaseException:
-        s.close()
-        raise
-    s.settimeout(None)
+    _, _, channel = _reach.connect(place, _reach.client_context(), secret, _proof.GUEST)
     channel.keep_looking()
     return channel
 
@@ -64,18 +59,6 @@ class _Says(Answers):
     def flush(self):
         with contextlib.suppress(OSError):
             super().flush()
-
-
-_open = weakref.WeakSet()
-
-
-def _forget():
-    """In a forked child, which cannot say anything on its parent's connection."""
-    for attached in list(_open):
-        attached.forget()
-
-
-os.register_at_fork(after_in_child=_forget)
 
 
 class Attached:
@@ -96,7 +79,6 @@ class Attached:
         for thread in self._threads:
             thread.start()
         pool.opened(self)
-        _open.add(self)
         atexit.register(self.close)
         try:
             _asker.pool_says("attach", hello(0))
@@ -161,8 +143,8 @@ class Attached:
         """As Pool.stats()."""
         return self._says("stats")
 
-    def forget(self):
-        """In a forked child."""
+    def _forget(self):
+        """In a forked child, which cannot say anything on its parent's connection."""
         if _asker.current is self._asker:
             _asker.leave()
             self._channel.close()

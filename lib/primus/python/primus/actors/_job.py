@@ -106,12 +106,25 @@ def own_addresses():
     return found
 
 
+class NoSuchJob(NotStarted):
+    """The master has none of that number (any more)."""
+
+
+def _refused(said, status):
+    """What becomes of what primusctl says on standard error, which with --json is an object."""
+    try:
+        error = json.loads(said)["error"]
+        return (NoSuchJob if error["name"] == "org.primus.Error.NoSuchJob" else NotStarted)(error["message"])
+    except (ValueError, KeyError, TypeError):
+        return NotStarted(said or f"primusctl has ended with status {status}")
+
+
 def run(arguments, text="", *descriptors):
-    """What primusctl prints. NotStarted: why not."""
+    """What primusctl prints. NotStarted, NoSuchJob: why not."""
     try:
         done = subprocess.run(["primusctl", *arguments], input=text, capture_output=True, text=True, pass_fds=descriptors, check=False)
     except FileNotFoundError:
         raise NotStarted("a pool of several hosts is a job of the cluster, and there is no primusctl on this host") from None
     if done.returncode:
-        raise NotStarted(done.stderr.strip() or f"primusctl has ended with status {done.returncode}")
+        raise _refused(done.stderr.strip(), done.returncode)
     return done.stdout

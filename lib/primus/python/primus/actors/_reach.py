@@ -3,12 +3,14 @@
 import contextlib
 import os
 import secrets
+import socket
 import ssl
 import sys
 
 from . import _proof, _tls, _wire
 
 SECONDS = 10
+DIAL_SECONDS = 3  # of one address, where there may be others
 UNREACHED = 71  # the process's status then
 
 
@@ -28,14 +30,21 @@ def dial(s, context):
     return channel, receive(channel, _proof.SIZE)
 
 
-def prove(s, context, secret, kind):
-    """(a Channel to the pool, its certificate's fingerprint), when both ends have proven that they have the secret. kind: one of _proof.WHO. OSError."""
-    channel, pools = dial(s, context)
-    ours, fingerprint = secrets.token_bytes(_proof.SIZE), channel.fingerprint()
-    channel.sendmsg([_proof.hello(kind, secret, pools, ours, fingerprint)])
-    if not _proof.is_pool(secret, receive(channel, _proof.SIZE), pools, ours, fingerprint):
-        raise PermissionError("who is there has not the job's secret")
-    return channel, fingerprint
+def connect(address, context, secret, kind):
+    """(where the pool is, its certificate's fingerprint, a Channel to it), when both ends have proven that they have the secret. kind: one of
+    _proof.WHO. OSError."""
+    s = socket.create_connection(address, DIAL_SECONDS)
+    try:
+        channel, pools = dial(s, context)
+        ours, fingerprint = secrets.token_bytes(_proof.SIZE), channel.fingerprint()
+        channel.sendmsg([_proof.hello(kind, secret, pools, ours, fingerprint)])
+        if not _proof.is_pool(secret, receive(channel, _proof.SIZE), pools, ours, fingerprint):
+            raise PermissionError("who is there has not the job's secret")
+        s.settimeout(None)
+        return s.getpeername()[:2], fingerprint, channel
+    except BaseException:
+        s.close()
+        raise
 
 
 def receive(channel, size):

@@ -10,7 +10,7 @@ import sys
 
 from .. import _state
 from . import _job
-from .errors import ActorError, NotStarted
+from .errors import ActorError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}")
 SECRET_BYTES = 32
@@ -42,15 +42,15 @@ def known(name):
 
 
 def status(job):
-    """What primusctl says of it; None: it is forgotten."""
+    """What primusctl says of it; None: it is forgotten. NotStarted: it says nothing now."""
     try:
         return json.loads(_job.run(["status", "--json", str(job)]))
-    except NotStarted:
+    except _job.NoSuchJob:
         return None
 
 
 def place(job):
-    """(host, port) of the pool, or None: it does not run yet. ActorError: its job has ended."""
+    """(host, port) of the pool, or None: it does not run yet. ActorError: its job has ended. NotStarted: nobody says so now."""
     said = status(job)
     if said is None or said["state"] in ENDED:
         raise ActorError(f"the pool's job {job} has ended" + (f": {said['reason']}" if said and said.get("reason") else ""))

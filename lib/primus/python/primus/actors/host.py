@@ -24,7 +24,6 @@ from ._register import Register
 from .errors import ActorError
 
 MEET_SECONDS = 60  # until the pool listens
-DIAL_SECONDS = 3
 LOST = 1  # a status: this is to be tried again
 
 
@@ -57,16 +56,9 @@ def connect(addresses, known, context):
     error = OSError("no address")
     for address in addresses:
         try:
-            s = socket.create_connection(address, DIAL_SECONDS)
+            found, fingerprint, channel = _reach.connect(address, context, known, _proof.HOST)
+            return found, fingerprint, Frames(channel)
         except OSError as e:
-            error = e
-            continue
-        try:
-            channel, fingerprint = _reach.prove(s, context, known, _proof.HOST)
-            s.settimeout(None)
-            return s.getpeername()[:2], fingerprint, Frames(channel)
-        except OSError as e:
-            s.close()
             error = e
     raise error
 

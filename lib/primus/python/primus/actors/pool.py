@@ -38,9 +38,11 @@ def _forget_all():
 os.register_at_fork(after_in_child=_forget_all)
 
 
-def opened(pool):
-    """It is what current() gives."""
-    _current.append(pool)
+def opened(pool, private=False):
+    """It is what current() gives, unless it is private; a forked child forgets it."""
+    _all.add(pool)
+    if not private:
+        _current.append(pool)
 
 
 def closed(pool):
@@ -190,9 +192,7 @@ class Pool:
         self._open()
 
     def _open(self):
-        _all.add(self)
-        if not self._private:
-            opened(self)
+        opened(self, self._private)
         atexit.register(self.close)
 
     # ---- places
