@@ -99,11 +99,17 @@ def _cluster(build, shared_dir):
         yield cluster
 
 
+def _kill_jobs(cluster):
+    cluster.run("n1", "sh", "-c", "primusctl list --json | grep -o '\"job\": *[0-9]*' | grep -o '[0-9]*' | xargs -r -n1 primusctl kill")
+
+
 @pytest.fixture
-def cluster(_cluster):
+def cluster(_cluster, request):
     _cluster.heal_all()
     _cluster.wait_nodes()
     yield _cluster
+    if getattr(request.node, "failed_call", False):  # others have not to fail for the jobs that it left
+        _kill_jobs(_cluster)
 
 
 def _no_daemon_crashed(cluster):
@@ -126,7 +132,7 @@ def quick(_quick):
     _quick.heal_all()
     _quick.wait_nodes()
     yield _quick
-    _quick.run("n1", "sh", "-c", "primusctl list --json | grep -o '\"job\": *[0-9]*' | grep -o '[0-9]*' | xargs -r -n1 primusctl kill")
+    _kill_jobs(_quick)
 
 
 @pytest.fixture

@@ -106,7 +106,8 @@ if sys.argv[1] == "serve":
     print(actors.serve("kept", hosts=2, slots=2, cpus=0.1, memory="64M"))
 else:
     with actors.attach("kept") as pool:
-        print(pool.get_or_create("it", Counter, 5).add(1).result(30), pool.create(Counter).add(1).result(30), pool.stats()["running"])
+        it, own = pool.get_or_create("it", Counter, 5), pool.create(Counter)
+        print(it.add(1).result(30), own.add(1).result(30), pool.stats()["running"])
 """
 
 
