@@ -10,10 +10,12 @@
 
 #include "agentd/api/agentbus.h"
 #include "agentd/api/orders.h"
+#include "agentd/calls/calls.h"
 #include "agentd/core/manager.h"
 #include "agentd/core/starter.h"
 #include "agentd/device/inventory.h"
 #include "agentd/executors/units.h"
+#include "agentd/feed/identity.h"
 #include "agentd/host/gpus.h"
 #include "agentd/host/health.h"
 #include "agentd/host/hostwatch.h"
@@ -38,6 +40,7 @@
 #include "lib/base/try.h"
 #include "lib/base/utf8.h"
 #include "lib/base/worker.h"
+#include "lib/wire/master-bus.h"
 
 /* Kept for the host itself where MemoryReserve= says nothing. */
 #define MEMORY_RESERVE (UINT64_C(256) << 20)
@@ -163,6 +166,7 @@ static void on_up(uint64_t sent_boot, void *userdata) {
         heard(m, sent_boot);
         units_registered(m->units);
         data_link_up(m->data);
+        calls_registered(m->calls);
         if (m->refused)
                 set_refused(m, NULL);
         (void)renewal_start(m);
@@ -369,6 +373,29 @@ static void on_unkillable(const struct executor_id *id, const char *text, void *
                 log_warning_errno(r, "Cannot tell masterd of an executor that does not die");
 }
 
+static uint32_t job_of(int fd, void *userdata) {
+        const struct manager *m = userdata;
+        char unit[IDENTITY_UNIT_MAX];
+        struct unit_facts facts;
+        struct identity who;
+        uint32_t job = 0;
+
+        if (identity_open(fd, &who) < 0)
+                return 0;
+        if (identity_unit(&who, unit) >= 0 && units_find(m->units, unit, &facts) >= 0 && identity_alive(&who))
+                job = facts.id.job;
+        (void)close_fd(who.pidfd);
+        return job;
+}
+
+static void on_calls_up(void *userdata) {
+        calls_up(((struct manager *)userdata)->calls);
+}
+
+static void on_calls_down(void *userdata) {
+        calls_down(((struct manager *)userdata)->calls);
+}
+
 static int start_link(struct manager *m) {
         static const struct link_ops ops = {
                 .welcome = on_welcome,
@@ -378,6 +405,8 @@ static int start_link(struct manager *m) {
                 .refused = on_refused,
                 .bulk_up = on_bulk_up,
                 .bulk_down = on_bulk_down,
+                .calls_up = on_calls_up,
+                .calls_down = on_calls_down,
                 .acked = on_acked,
         };
         const struct link_options options = {
@@ -395,6 +424,7 @@ static int start_link(struct manager *m) {
                 return log_error_errno(r, "Cannot start the link to masterd at %s", m->settings.master);
         data_set_link(m->data, m->link);
         logs_set_link(m->logs, m->link);
+        calls_set_link(m->calls, m->link);
         return 0;
 }
 
@@ -573,6 +603,10 @@ int manager_new(sd_event *event, struct manager **ret) {
             (r = traces_new(event, m->units, m->observer, &m->traces)) < 0 ||
             (r = finds_new(event, &m->finds)) < 0 || (r = private_guard_new(m, &m->private_guard)) < 0)
                 return r;
+        if (m->settings.relay)
+                r = calls_new(event, MASTER_SOCKET, m->settings.master, job_of, m, &m->calls);
+        if (r < 0)
+                return log_error_errno(r, "Cannot listen for calls of this host's people at " MASTER_SOCKET);
         r = agent_bus_offer(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot offer org.primus.Agent1");
@@ -587,6 +621,7 @@ void manager_free(struct manager *m) {
         worker_free(m->resolver);
         worker_free(m->remover);
         private_guard_free(m->private_guard);
+        calls_free(m->calls);
         link_free(m->link);
         sampling_free(m->sampling);
         data_free(m->data);

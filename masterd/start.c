@@ -18,6 +18,7 @@
 #include "masterd/api/link-object.h"
 #include "masterd/api/looking.h"
 #include "masterd/core/listeners.h"
+#include "masterd/calls/calls.h"
 #include "masterd/core/manager.h"
 #include "masterd/feed/feeding.h"
 #include "masterd/fleet/blaming.h"
@@ -269,6 +270,7 @@ int start_new(struct manager **ret) {
         if (r >= 0)
                 r = relay_state_new(m);
         r = r < 0 ? r : keys_new(m);
+        r = r < 0 ? r : calls_new(m);
         if (r >= 0)
                 r = api_new(m);
         if (r < 0) {
@@ -283,7 +285,8 @@ int start_new(struct manager **ret) {
 static void serve(struct manager *m, void *data) {
         static const struct link_handlers link_handlers = { .vtable = api_link_vtable,
                                                             .main_gone = training_node_gone,
-                                                            .bulk_gone = sessions_node_gone };
+                                                            .bulk_gone = sessions_node_gone,
+                                                            .calls_gone = calls_gone };
         int r;
 
         m->serving_boot = now_boot();
@@ -376,6 +379,7 @@ void start_free(struct manager *m) {
         store_close(m->store);
         if (m->api) { /* the last one that is made */
                 hooks_stop(m);
+                calls_end(m);
                 api_disconnect(m);
                 relay_close_sessions(m);
                 link_close_all(m);
@@ -387,6 +391,7 @@ void start_free(struct manager *m) {
         life_free(m);
         relay_state_free(m);
         keys_free(m);
+        calls_free(m);
         placement_free(m->placement);
         fleet_free(m);
         watch_free(m);

@@ -19,9 +19,9 @@ HOST = WIRE | POLICY | {"lib/unit"}
 
 # The rooms of a program that know its state, from the highest to the lowest: each sees those that stand behind it, and none
 # before it. Upwards one speaks through the tables of masterd/core/listeners.h and agentd/core/manager.h.
-MASTERD = ["masterd", "masterd/api", "masterd/recover", "masterd/admit", "masterd/relay", "masterd/watch", "masterd/fleet", "masterd/life",
+MASTERD = ["masterd", "masterd/api", "masterd/recover", "masterd/admit", "masterd/calls", "masterd/relay", "masterd/watch", "masterd/fleet", "masterd/life",
            "masterd/queue", "masterd/feed", "masterd/link", "masterd/core", "masterd/caller", "masterd/conf"]
-AGENTD = ["agentd", "agentd/api", "agentd/telemetry", "agentd/relay", "agentd/session", "agentd/host", "agentd/link", "agentd/executors", "agentd/core"]
+AGENTD = ["agentd", "agentd/api", "agentd/telemetry", "agentd/relay", "agentd/session", "agentd/host", "agentd/calls", "agentd/link", "agentd/executors", "agentd/core"]
 STARTER = ["starter", "starter/calls", "starter/systemd", "starter/unit", "starter/policy"]
 EXECUTOR = ["executor", "executor/files", "executor/scan", "executor/feed", "executor/read"]
 PRIMUSCTL = ["tools/primusctl", "tools/primusctl/commands", "tools/primusctl/doctor", "tools/primusctl/view", "tools/primusctl/bus", "tools/primusctl/cli"]

@@ -27,6 +27,7 @@ struct captures;
 struct finds;
 struct traces;
 struct private_guard;
+struct calls;
 struct tls_credentials;
 struct manager;
 
@@ -66,6 +67,7 @@ struct manager {
         struct finds *finds;
         struct traces *traces;
         struct private_guard *private_guard;
+        struct calls *calls; /* NULL: this host hands none on */
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;

@@ -39,6 +39,7 @@ struct settings {
         uint64_t health_usec;           /* how often the health hook runs */
         uint32_t user_max;              /* executors of one user at a time; 0: no bound */
         bool hide_managers;             /* from executors */
+        bool relay;                     /* calls of this host's people to masterd */
         uint32_t open_files;            /* the least soft limit of executors: primus-starter's to apply */
         uint64_t hook_usec;             /* how long a hook may take */
         uint64_t artifacts_max;         /* how much of it one user may have */

@@ -29,7 +29,8 @@
 
 struct channel {
         struct link *link;
-        bool bulk, up, refused, resolving, worked;
+        enum link_channel kind;
+        bool wanted, up, refused, resolving, worked;
         struct peer *peer;
         sd_event_source *retry;
         unsigned failures;
@@ -54,9 +55,10 @@ struct link {
         struct link_options options;
         struct link_ops ops;
         void *userdata;
-        struct channel main, bulk;
+        struct channel main, bulk, calls;
         struct welcome welcome;
         uint16_t minor;
+        bool takes_calls; /* the master does */
         sd_event_source *heartbeat;
         uint64_t seq, sent[SENT_MAX], heard;
 };
@@ -140,8 +142,10 @@ static void resolved(struct channel *c, const struct addr *addresses, size_t n) 
         };
         int r;
 
-        if (c->bulk && !c->link->main.up)
+        if (c->kind != LINK_MAIN && !c->link->main.up)
                 return; /* dialled again once the main connection is up */
+        if (!c->wanted)
+                return;
         /* One address a try, so that one that does not answer does not hold up the others for long. */
         r = connect_to(&addresses[c->address % n]);
         if (r >= 0)
@@ -288,7 +292,7 @@ static int start_heartbeats(struct link *l) {
 /* ---- Hello, Register ---- */
 
 static void tell_refused(struct channel *c, const struct link_refused *r) {
-        if (c->refused && !c->bulk)
+        if (c->refused && c->kind == LINK_MAIN)
                 c->link->ops.refused(r, c->link->userdata);
 }
 
@@ -318,11 +322,24 @@ static void do_not_follow(struct channel *c, const char *why) {
         peer_close(c->peer, "not followed");
 }
 
+static const char *const names[_LINK_CHANNEL_MAX] = {
+        [LINK_MAIN] = "this agent",
+        [LINK_BULK] = "the second connection",
+        [LINK_CALLS] = "the connection for calls",
+};
+
 static void set_up(struct channel *c) {
         c->up = true;
         c->worked = true;
         c->failures = 0;
         c->refused = false;
+}
+
+static void dial_anew(struct channel *c) {
+        if (!c->wanted || c->peer)
+                return;
+        c->failures = 0;
+        dial_later(c, 0);
 }
 
 static int on_registered(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
@@ -342,10 +359,8 @@ static int on_registered(sd_bus_message *reply, void *userdata, sd_bus_error *er
                  LINK_MAJOR, l->minor, (unsigned long long)l->welcome.term,
                  (unsigned long long)l->welcome.epoch);
         l->ops.up(c->register_boot, l->userdata);
-        if (!l->bulk.peer) {
-                l->bulk.failures = 0;
-                dial_later(&l->bulk, 0);
-        }
+        dial_anew(&l->bulk);
+        dial_anew(&l->calls);
         return 0;
 }
 
@@ -370,7 +385,7 @@ static int on_welcome(sd_bus_message *reply, void *userdata, sd_bus_error *error
         const char *why = NULL;
         int r;
 
-        if (was_refused(c, reply, c->bulk ? "the second connection" : "this agent"))
+        if (was_refused(c, reply, names[c->kind]))
                 return 0;
         r = welcome_read(reply, &w);
         if (r <= 0) {
@@ -383,10 +398,13 @@ static int on_welcome(sd_bus_message *reply, void *userdata, sd_bus_error *error
                 welcome_done(&w);
                 return 0;
         }
-        if (c->bulk) {
+        if (c->kind != LINK_MAIN) {
                 welcome_done(&w);
                 set_up(c);
-                l->ops.bulk_up(l->userdata);
+                if (c->kind == LINK_BULK)
+                        l->ops.bulk_up(l->userdata);
+                else
+                        l->ops.calls_up(l->userdata);
                 return 0;
         }
         if (w.lost_usec < 3 * HEARTBEAT_MIN_USEC || w.heartbeat_usec < HEARTBEAT_MIN_USEC ||
@@ -395,6 +413,8 @@ static int on_welcome(sd_bus_message *reply, void *userdata, sd_bus_error *error
                 give_up(c, -EBADMSG, "masterd's heartbeat times make no sense");
                 return 0;
         }
+        /* A master of before says nothing of the kind. */
+        (void)welcome_read_extra(reply, &l->takes_calls);
         r = l->ops.welcome(&w, &why, l->userdata);
         if (r < 0) {
                 do_not_follow(c, why);
@@ -416,18 +436,29 @@ static int say_hello(struct channel *c) {
 
         c->hello_boot = now_boot();
         TRY(message(c, "Hello", &m));
-        TRY(sd_bus_message_append(m, "qqsasa{sv}", LINK_MAJOR, LINK_MINOR, PRIMUS_VERSION, 0, 2, "node", "s",
-                                  l->options.node, "bulk", "b", (int)c->bulk));
+        TRY(sd_bus_message_append(m, "qqsasa{sv}", LINK_MAJOR, LINK_MINOR, PRIMUS_VERSION, 0, 3, "node", "s",
+                                  l->options.node, "bulk", "b", (int)(c->kind == LINK_BULK), "calls", "b",
+                                  (int)(c->kind == LINK_CALLS)));
         return sd_bus_call_async(peer_bus(c->peer), NULL, m, on_welcome, c, CALL_USEC);
 }
 
 static int on_peer_ready(struct peer *p, void *userdata) {
         struct channel *c = userdata;
-        const sd_bus_vtable *vtable = c->bulk ? c->link->options.bulk_orders : c->link->options.orders;
-        int r = sd_bus_add_object_vtable(peer_bus(p), NULL, LINK_PATH, LINK_INTERFACE, vtable,
-                                         c->link->options.orders_data);
+        const sd_bus_vtable *vtable =
+                c->kind == LINK_BULK ? c->link->options.bulk_orders : c->link->options.orders;
+        int r = 0;
 
+        if (c->kind != LINK_CALLS)
+                r = sd_bus_add_object_vtable(peer_bus(p), NULL, LINK_PATH, LINK_INTERFACE, vtable,
+                                             c->link->options.orders_data);
         return r < 0 ? r : say_hello(c);
+}
+
+static void hang_up(struct channel *c) {
+        if (c->peer)
+                peer_close(c->peer, "the link is down");
+        if (c->retry)
+                (void)sd_event_source_set_enabled(c->retry, SD_EVENT_OFF);
 }
 
 static void on_peer_ended(struct peer *p, const struct peer_end *end, void *userdata) {
@@ -439,25 +470,28 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
         c->up = false;
         c->peer = NULL;
         c->refused |= identity;
-        if (was_up || c->failures == 0 || identity)
+        if (c->wanted && (was_up || c->failures == 0 || identity))
                 log_full(identity ? LOG_ERR : LOG_WARNING, 0, NULL, "%s to masterd at %s ended: %s",
-                         c->bulk ? "The second connection" : "The link", l->options.master, end->why);
+                         c->kind == LINK_MAIN   ? "The link"
+                         : c->kind == LINK_BULK ? "The second connection"
+                                                : "The connection for calls",
+                         l->options.master, end->why);
         if (identity)
                 tell_refused(c, &(struct link_refused){ .why = end->why, .removed = end->error == -EIDRM });
         peer_free(p);
-        if (c->bulk) {
-                if (was_up)
+        if (c->kind != LINK_MAIN) {
+                if (was_up && c->kind == LINK_BULK)
                         l->ops.bulk_down(l->userdata);
-                if (l->main.up)
+                else if (c->kind == LINK_CALLS)
+                        l->ops.calls_down(l->userdata);
+                if (l->main.up && c->wanted)
                         dial_failed(c);
                 return;
         }
         if (l->heartbeat)
                 (void)sd_event_source_set_enabled(l->heartbeat, SD_EVENT_OFF);
-        if (l->bulk.peer)
-                peer_close(l->bulk.peer, "the link is down");
-        if (l->bulk.retry)
-                (void)sd_event_source_set_enabled(l->bulk.retry, SD_EVENT_OFF);
+        hang_up(&l->bulk);
+        hang_up(&l->calls);
         if (was_up) {
                 l->ops.down(l->userdata);
                 c->failures = 1;
@@ -475,6 +509,26 @@ sd_bus *link_bus(struct link *l) {
 
 sd_bus *link_bulk_bus(struct link *l) {
         return l && l->bulk.up ? peer_bus(l->bulk.peer) : NULL;
+}
+
+sd_bus *link_calls_bus(struct link *l) {
+        return l && l->calls.up ? peer_bus(l->calls.peer) : NULL;
+}
+
+bool link_takes_calls(const struct link *l) {
+        return l && l->main.up && l->takes_calls;
+}
+
+void link_want_calls(struct link *l, bool wanted) {
+        struct channel *c = l ? &l->calls : NULL;
+
+        if (!c || c->wanted == wanted)
+                return;
+        c->wanted = wanted;
+        if (!wanted && c->peer)
+                peer_close(c->peer, "nobody calls");
+        else if (wanted && l->main.up)
+                dial_anew(c);
 }
 
 bool link_is_congested(struct link *l, bool bulk) {
@@ -513,8 +567,9 @@ int link_new(sd_event *event, struct worker *worker, struct tls_credentials *cre
         l->options = *options;
         l->ops = *ops;
         l->userdata = userdata;
-        l->main.link = l->bulk.link = l;
-        l->bulk.bulk = true;
+        l->main = (struct channel){ .link = l, .kind = LINK_MAIN, .wanted = true };
+        l->bulk = (struct channel){ .link = l, .kind = LINK_BULK, .wanted = true };
+        l->calls = (struct channel){ .link = l, .kind = LINK_CALLS };
         r = dial(&l->main);
         if (r < 0)
                 return r;
@@ -528,6 +583,9 @@ void link_free(struct link *l) {
         sd_event_source_disable_unref(l->heartbeat);
         sd_event_source_disable_unref(l->main.retry);
         sd_event_source_disable_unref(l->bulk.retry);
+        sd_event_source_disable_unref(l->calls.retry);
+        if (l->calls.peer)
+                peer_free(l->calls.peer);
         if (l->bulk.peer)
                 peer_free(l->bulk.peer);
         if (l->main.peer)

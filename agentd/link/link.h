@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The link to masterd: dialling (names are resolved in a thread), TLS, Hello, Register, heartbeats, and
  * coming back after a loss, jittered. A second connection carries bulk (files, logs), so that a heartbeat
- * never waits behind a bundle. */
+ * never waits behind a bundle; a third one, where somebody calls, what people say. */
 #pragma once
 
 #include <stdbool.h>
@@ -46,6 +46,8 @@ struct link_ops {
         void (*down)(void *userdata); /* no longer */
         void (*bulk_up)(void *userdata);
         void (*bulk_down)(void *userdata);
+        void (*calls_up)(void *userdata);
+        void (*calls_down)(void *userdata); /* also where it did not come up */
         /* The main connection is closed, and tried again more rarely, until up(). */
         void (*refused)(const struct link_refused *r, void *userdata);
         /* masterd has acknowledged the heartbeat that was sent at that time (CLOCK_BOOTTIME). */
@@ -65,6 +67,11 @@ void link_set_credentials(struct link *l, struct tls_credentials *credentials);
 
 sd_bus *link_bus(struct link *l);      /* NULL while not registered */
 sd_bus *link_bulk_bus(struct link *l); /* NULL while there is none */
+/* The third connection, for calls of this host's people. It is there while it is wanted. */
+sd_bus *link_calls_bus(struct link *l);
+void link_want_calls(struct link *l, bool wanted);
+/* It is registered with a master that takes them from this host. */
+bool link_takes_calls(const struct link *l);
 bool link_is_congested(struct link *l,
                        bool bulk); /* much is waiting for the network: hold back what can wait */
 /* What can be left out is left out while more than this is on its way. */

@@ -53,7 +53,7 @@ static void put_number(struct fields *f, const char *name, uint64_t value) {
         (void)text(f, name, digits);
 }
 
-static void who(const struct audit_line *l, const char *unit, char *buf, size_t size) {
+static void who(const struct audit_line *l, const char *unit, const char *from, char *buf, size_t size) {
         char pid[32] = "";
 
         if (l->pid > 0)
@@ -61,14 +61,15 @@ static void who(const struct audit_line *l, const char *unit, char *buf, size_t 
         if (l->uid == AUDIT_NO_UID)
                 snprintf(buf, size, "%s", l->address ? "a stranger" : "somebody unknown");
         else
-                snprintf(buf, size, "uid %u%s%s%s", l->uid, pid, *unit ? " in " : "", unit);
+                snprintf(buf, size, "uid %u%s%s%s%s%s", l->uid, pid, *unit ? " in " : "", unit,
+                         *from ? " on " : "", from);
 }
 
 void audit_write(const struct audit_line *l) {
         _cleanup_free_ struct fields *f = calloc(1, sizeof(*f));
-        const char *method, *object, *arguments, *unit, *permission, *result, *address;
+        const char *method, *object, *arguments, *unit, *permission, *result, *address, *from;
         _cleanup_free_ char *message = NULL;
-        char caller[64 + AUDIT_TEXT_MAX];
+        char caller[64 + 2 * AUDIT_TEXT_MAX];
         bool good = !l->result || strcmp(l->result, "ok") == 0;
         int r;
 
@@ -82,6 +83,7 @@ void audit_write(const struct audit_line *l) {
         object = text(f, "PRIMUS_AUDIT_OBJECT", l->object);
         arguments = text(f, "PRIMUS_AUDIT_ARGUMENTS", l->arguments);
         unit = text(f, "PRIMUS_AUDIT_UNIT", l->unit);
+        from = text(f, "PRIMUS_AUDIT_FROM", l->from);
         permission = text(f, "PRIMUS_AUDIT_PERMISSION", l->permission);
         (void)text(f, "PRIMUS_AUDIT_ACTION", l->action);
         result = text(f, "PRIMUS_AUDIT_RESULT", l->result);
@@ -104,7 +106,7 @@ void audit_write(const struct audit_line *l) {
         if (l->role)
                 put_number(f, "PRIMUS_INDEX", l->index);
 
-        who(l, unit, caller, sizeof(caller));
+        who(l, unit, from, caller, sizeof(caller));
         if (l->suppressed > 0)
                 r = asprintf(&message, "Audit: %" PRIu64 " more refusals of %s have no line of their own",
                              l->suppressed, caller);

@@ -21,6 +21,7 @@ struct audit_line {
         uint32_t uid;
         uint32_t pid;
         const char *unit;       /* that the caller is in */
+        const char *from;       /* the host whose agent has handed the call on */
         const char *permission; /* "owner", "root", "polkit:yes" */
         const char *action;     /* polkit's */
         const char *result;     /* "ok", or an error's name */

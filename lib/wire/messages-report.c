@@ -76,6 +76,25 @@ int welcome_read(sd_bus_message *m, struct welcome *ret) {
         return 1;
 }
 
+int welcome_append_extra(sd_bus_message *m, bool calls) {
+        return sd_bus_message_append(m, "a{sv}", 1, "calls", "b", (int)calls);
+}
+
+static int read_welcome_extra(sd_bus_message *m, const char *key, void *userdata) {
+        int calls;
+
+        if (strcmp(key, "calls") != 0)
+                return message_skip(m, "v");
+        TRY(sd_bus_message_read(m, "v", "b", &calls));
+        *(bool *)userdata = calls;
+        return 0;
+}
+
+int welcome_read_extra(sd_bus_message *m, bool *ret_calls) {
+        *ret_calls = false;
+        return link_read_entries(m, read_welcome_extra, ret_calls);
+}
+
 /* ---- inventory ---- */
 
 static void gpu_done(struct gpu_info *g) {

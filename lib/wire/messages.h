@@ -118,8 +118,16 @@ bool executor_id_equal(const struct executor_id *a, const struct executor_id *b)
 /* ---- agent -> master: Hello(q major, q minor, s build, as features, a{sv}) -> struct welcome ---- */
 /* One-way messages are method calls with NO_REPLY_EXPECTED: a vtable marks them
  * SD_BUS_VTABLE_METHOD_NO_REPLY, a sender uses sd_bus_message_set_expect_reply(m, false). */
-/* a{sv} of Hello: "bulk" b (this is the second connection, for files and logs), "node" s (must equal the
- * certificate's name). */
+/* a{sv} of Hello: "bulk" b (this is the second connection, for files and logs), "calls" b (the third, for
+ * calls of the host's people; only to a master whose welcome has it), "node" s (must equal the certificate's
+ * name).
+ */
+enum link_channel {
+        LINK_MAIN,
+        LINK_BULK,
+        LINK_CALLS,
+        _LINK_CHANNEL_MAX
+};
 
 struct welcome {
         uint16_t major, minor;
@@ -133,6 +141,9 @@ struct welcome {
 };
 int welcome_append(sd_bus_message *m, const struct welcome *w);
 int welcome_read(sd_bus_message *m, struct welcome *ret);
+/* The a{sv} behind it: "calls" b, the master takes calls of this host's people. */
+int welcome_append_extra(sd_bus_message *m, bool calls);
+int welcome_read_extra(sd_bus_message *m, bool *ret_calls);
 void welcome_done(struct welcome *w);
 
 /* Behind the text of an error Version: who refuses. An agent that knows master and cluster by these takes the

@@ -4,18 +4,16 @@
 #include "lib/wire/skip.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
 
-static bool is_container(char type) {
+bool message_is_container(char type) {
         return type == SD_BUS_TYPE_ARRAY || type == SD_BUS_TYPE_VARIANT || type == SD_BUS_TYPE_STRUCT ||
                type == SD_BUS_TYPE_DICT_ENTRY;
 }
 
-/* Arrays that sd-bus gives as one piece of memory. */
-static bool is_numbers(char type, const char *contents) {
+bool message_is_numbers(char type, const char *contents) {
         return type == SD_BUS_TYPE_ARRAY && contents[0] && !contents[1] && strchr("ynqiuxtd", contents[0]);
 }
 
@@ -38,9 +36,9 @@ int message_skip_any(sd_bus_message *m) {
 
         if (r <= 0)
                 return r;
-        if (!is_container(type))
+        if (!message_is_container(type))
                 r = sd_bus_message_skip(m, (const char[]){ type, 0 });
-        else if (is_numbers(type, contents))
+        else if (message_is_numbers(type, contents))
                 r = sd_bus_message_read_array(m, contents[0], &numbers, &size);
         else
                 r = skip_inside(m, type, contents);
@@ -60,7 +58,7 @@ static int take_type(sd_bus_message *m, const char **types) {
                 type == SD_BUS_TYPE_STRUCT || type == SD_BUS_TYPE_DICT_ENTRY ? strchr(brackets, type) : NULL;
         if (*t++ != (bracket ? bracket[1] : type))
                 return -ENXIO;
-        if (is_container(type) && type != SD_BUS_TYPE_VARIANT) {
+        if (message_is_container(type) && type != SD_BUS_TYPE_VARIANT) {
                 size_t n = strlen(contents);
 
                 if (strncmp(t, contents, n) != 0)

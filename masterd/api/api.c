@@ -18,6 +18,7 @@
 #include "masterd/caller/audit.h"
 #include "masterd/caller/authorize.h"
 #include "masterd/caller/people.h"
+#include "masterd/calls/calls.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
 #include "masterd/core/space.h"
@@ -174,6 +175,12 @@ void api_free(struct manager *m) {
         m->api = NULL;
 }
 
+static int add_enumerators(struct manager *m, sd_bus *bus) {
+        int r = sd_bus_add_node_enumerator(bus, NULL, MASTER_JOB_PREFIX, enumerate_jobs, m);
+
+        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, MASTER_NODE_PREFIX, enumerate_nodes, m);
+}
+
 int api_connect(struct manager *m) {
         int r = sd_bus_open_system_with_description(&m->bus, "system");
 
@@ -189,19 +196,19 @@ int api_connect(struct manager *m) {
         if (r >= 0)
                 r = callers_new(m->bus, &m->api->callers);
         if (r >= 0)
+                calls_set_callers(m, m->api->callers);
+        if (r >= 0)
                 r = people_new(m->event, people_lookup_host, &m->api->people);
         if (r >= 0)
                 callers_on_gone(m->api->callers, on_caller_gone, m);
         if (r >= 0)
-                r = audit_new(m->bus, m->event, m->api->callers, &m->api->audit);
+                r = audit_new(m->bus, calls_bus(m), m->event, m->api->callers, &m->api->audit);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(objects); i++)
                 r = audit_add_vtable(m->api->audit, objects[i].path, objects[i].interface, objects[i].vtable,
                                      objects[i].find, m);
         if (r >= 0)
-                r = sd_bus_add_node_enumerator(m->bus, NULL, MASTER_JOB_PREFIX, enumerate_jobs, m);
-        if (r >= 0)
-                r = sd_bus_add_node_enumerator(m->bus, NULL, MASTER_NODE_PREFIX, enumerate_nodes, m);
-        return r;
+                r = add_enumerators(m, m->bus);
+        return r < 0 ? r : add_enumerators(m, calls_bus(m));
 }
 
 static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error) {

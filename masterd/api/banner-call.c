@@ -19,8 +19,7 @@
 static void show_banner(struct manager *m, void *data) {
         snprintf(m->api->banner, sizeof(m->api->banner), "%s", (const char *)data);
         free(data);
-        if (m->bus)
-                (void)sd_bus_emit_properties_changed(m->bus, MASTER_PATH, MASTER_MANAGER, "Banner", NULL);
+        notice_properties(m, MASTER_PATH, MASTER_MANAGER, "Banner", NULL);
 }
 
 static int set_banner(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {

@@ -10,6 +10,7 @@
 #include "lib/base/utf8.h"
 #include "lib/wire/messages.h"
 #include "lib/wire/skip.h"
+#include "masterd/calls/calls.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
@@ -44,7 +45,7 @@ static struct node *node_of(struct link *l) {
         return l->node;
 }
 
-static int hello_extra(sd_bus_message *m, bool *ret_bulk) {
+static int hello_extra(sd_bus_message *m, enum link_channel *ret) {
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
         if (r < 0)
@@ -56,10 +57,10 @@ static int hello_extra(sd_bus_message *m, bool *ret_bulk) {
                 r = sd_bus_message_read_basic(m, 's', &key);
                 if (r < 0)
                         return r;
-                if (strcmp(key, "bulk") == 0) {
+                if (strcmp(key, "bulk") == 0 || strcmp(key, "calls") == 0) {
                         r = sd_bus_message_read(m, "v", "b", &b);
-                        if (r >= 0)
-                                *ret_bulk = b;
+                        if (r >= 0 && b)
+                                *ret = *key == 'b' ? LINK_BULK : LINK_CALLS;
                 } else
                         r = message_skip(m, "v");
                 if (r < 0)
@@ -73,7 +74,7 @@ static int hello_extra(sd_bus_message *m, bool *ret_bulk) {
 
 /* The host is there; what runs on it runs on, and is neither seen nor touched until one side is upgraded. */
 static int refuse_version(struct link *l, sd_bus_message *m, const char *build, uint16_t major,
-                          uint16_t minor, bool bulk) {
+                          uint16_t minor, enum link_channel channel) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         struct node *node = nodes_get(&l->manager->nodes, peer_name(l->peer));
         char text[LINK_VERSION_TEXT_MAX];
@@ -81,7 +82,7 @@ static int refuse_version(struct link *l, sd_bus_message *m, const char *build, 
 
         link_noticed(l);
         (void)link_version_refusal(LINK_MASTER, build, major, minor, text);
-        if (node && !bulk && !l->node) {
+        if (node && channel == LINK_MAIN && !l->node) {
                 link_drop(node, "replaced by a new connection of the same node");
                 node_set_version(node, build);
                 liveness_refused(l->manager, node, text);
@@ -100,14 +101,14 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct node *node;
         uint16_t major, minor;
         const char *build, *why;
-        bool bulk = false;
+        enum link_channel channel = LINK_MAIN;
         int r;
 
         r = sd_bus_message_read(m, "qqs", &major, &minor, &build);
         if (r >= 0)
                 r = message_skip(m, "as");
         if (r >= 0)
-                r = hello_extra(m, &bulk);
+                r = hello_extra(m, &channel);
         if (r < 0)
                 return r;
         /* Again: since the handshake, the name may have been given to another. */
@@ -115,12 +116,16 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (why)
                 return refuse(l, m, LINK_ERROR_REFUSED, why);
         if (!link_versions_fit(major, minor))
-                return refuse_version(l, m, build, major, minor, bulk);
+                return refuse_version(l, m, build, major, minor, channel);
         if (l->node)
                 return refuse(l, m, LINK_ERROR_REFUSED, "Hello was said already");
         node = nodes_get(&manager->nodes, peer_name(l->peer));
-        if (bulk) {
+        if (channel == LINK_CALLS && (!node->link || !calls_welcome(manager, node)))
+                return refuse(l, m, LINK_ERROR_REFUSED, "no calls are taken from this host");
+        if (channel == LINK_BULK) {
                 link_attach_bulk(l, node);
+        } else if (channel == LINK_CALLS) {
+                link_attach_calls(l, node);
         } else {
                 /* A connection that the other side lost without our knowing must not block the name. */
                 link_drop(node, "replaced by a new connection of the same node");
@@ -132,10 +137,15 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 record_node(manager, node);
         }
         l->node = node;
-        l->bulk = bulk;
+        l->channel = channel;
         l->minor = link_minor_spoken(minor);
-        if (!bulk)
+        if (channel == LINK_MAIN)
                 link_came(l);
+        else if (channel == LINK_CALLS) {
+                r = calls_attach(l);
+                if (r < 0)
+                        return r;
+        }
 
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
@@ -149,7 +159,7 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                                                              .lost_usec = manager->conf.lost_usec,
                                                              .spread_usec = manager->conf.spread_usec });
         if (r >= 0)
-                r = link_append_extra_empty(reply);
+                r = welcome_append_extra(reply, calls_welcome(manager, node));
         if (r < 0) {
                 sd_bus_message_unref(reply);
                 return r;
@@ -171,7 +181,7 @@ static int on_register(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         sd_bus_message *reply = NULL;
         int r;
 
-        if (!node_of(l) || l->bulk)
+        if (!node_of(l) || l->channel != LINK_MAIN)
                 return refuse(l, m, LINK_ERROR_REFUSED,
                               "Register belongs on the main connection, after Hello");
         /* It is the most that a message can make us do. A host that has something else to say of itself comes
@@ -200,7 +210,7 @@ static int on_heartbeat(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         uint64_t seq;
         int r = sd_bus_message_read_basic(m, 't', &seq);
 
-        if (r < 0 || !node_of(l) || l->bulk)
+        if (r < 0 || !node_of(l) || l->channel != LINK_MAIN)
                 return 1;
         liveness_heard(l->manager, l->node);
         r = sd_bus_message_new_method_call(sd_bus_message_get_bus(m), &ack, NULL, LINK_PATH, LINK_INTERFACE,
@@ -240,7 +250,7 @@ static int on_hook_result(sd_bus_message *m, void *userdata, sd_bus_error *error
 
         if (r > 0)
                 r = link_read_text(m, LINK_TEXT_MAX, &text);
-        if (r <= 0 || !node_of(l) || l->bulk)
+        if (r <= 0 || !node_of(l) || l->channel != LINK_MAIN)
                 return 1;
         if (!ok || strcmp(hook, "health") == 0)
                 link_noticed(l);
@@ -260,7 +270,7 @@ static int on_host_condition(sd_bus_message *m, void *userdata, sd_bus_error *er
         struct host_condition c;
         int r = host_condition_read(m, &c);
 
-        if (r > 0 && node_of(l) && !l->bulk && l->registered) {
+        if (r > 0 && node_of(l) && l->channel == LINK_MAIN && l->registered) {
                 link_noticed(l);
                 conditions_told(l->manager, l->node, &c);
         }
@@ -275,7 +285,7 @@ static int on_unkillable(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
         if (r > 0)
                 r = link_read_text(m, LINK_TEXT_MAX, &text);
-        if (r > 0 && node_of(l) && !l->bulk) {
+        if (r > 0 && node_of(l) && l->channel == LINK_MAIN) {
                 link_noticed(l);
                 stuck_told(l->manager, l->node, &id, text);
         }
@@ -291,7 +301,8 @@ static int on_pressure(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
         if (r > 0)
                 r = link_read_text(m, LINK_TEXT_MAX, &what);
-        if (r > 0 && sd_bus_message_read(m, "t", &amount) > 0 && node_of(l) && !l->bulk && l->registered)
+        if (r > 0 && sd_bus_message_read(m, "t", &amount) > 0 && node_of(l) && l->channel == LINK_MAIN &&
+            l->registered)
                 pressure_told(l->manager, l->node, &id, what, amount);
         return 1;
 }
@@ -308,7 +319,7 @@ static int received(struct link *l, int r, const char *what) {
 static int on_telemetry(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
 
-        if (!node_of(l) || l->bulk || !l->registered)
+        if (!node_of(l) || l->channel != LINK_MAIN || !l->registered)
                 return 1;
         return received(l, telemetry_received(l->manager, l->node, m), "telemetry");
 }
@@ -317,7 +328,7 @@ static int on_telemetry(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 static int on_metrics(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
 
-        if (!node_of(l) || l->bulk)
+        if (!node_of(l) || l->channel != LINK_MAIN)
                 return 1;
         return received(l, training_received(l->manager, l->node, m), "message of metrics");
 }
@@ -378,7 +389,7 @@ static int on_trial_report(sd_bus_message *m, void *userdata, sd_bus_error *erro
                 unusable(l, r < 0 ? r : -EBADMSG, "result of a trial");
                 return r < 0 ? r : -EBADMSG;
         }
-        if (!node_of(l) || l->bulk || !l->registered)
+        if (!node_of(l) || l->channel != LINK_MAIN || !l->registered)
                 return refuse(l, m, LINK_ERROR_REFUSED, "TrialReport belongs behind Register");
         r = searches_reported(l->manager, l->node, m, &report, error);
         link_hold_for_store(l);
@@ -394,7 +405,7 @@ static int on_ask_search(sd_bus_message *m, void *userdata, sd_bus_error *error)
                 unusable(l, r < 0 ? r : -EBADMSG, "question of a searcher");
                 return r < 0 ? r : -EBADMSG;
         }
-        if (!node_of(l) || l->bulk || !l->registered)
+        if (!node_of(l) || l->channel != LINK_MAIN || !l->registered)
                 return refuse(l, m, LINK_ERROR_REFUSED, "AskSearch belongs behind Register");
         r = checkpoints_asked(l->manager, l->node, m, &question, error);
         if (r == -ENOENT)
@@ -477,6 +488,29 @@ static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return r < 0 ? r : 1;
 }
 
+static int on_caller(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        const char *name;
+        uint32_t uid;
+
+        if (sd_bus_message_read(m, "su", &name, &uid) > 0 && node_of(l) && l->channel == LINK_CALLS)
+                calls_caller(l, name, uid);
+        else
+                link_noticed(l);
+        return 1;
+}
+
+static int on_caller_gone(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        const char *name;
+
+        if (sd_bus_message_read_basic(m, 's', &name) > 0 && node_of(l) && l->channel == LINK_CALLS)
+                calls_caller_gone(l, name);
+        else
+                link_noticed(l);
+        return 1;
+}
+
 const sd_bus_vtable api_link_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Hello", "qqsasa{sv}", "(qqsayttttt)a{sv}", on_hello, SD_BUS_VTABLE_UNPRIVILEGED),
@@ -515,5 +549,9 @@ const sd_bus_vtable api_link_vtable[] = {
         SD_BUS_METHOD("Tail", "(ayusuu)taya{sv}", "", on_tail,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("GetBundle", "ustua{sv}", "taya{sv}", on_get_bundle, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Caller", "sua{sv}", "", on_caller,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("CallerGone", "sa{sv}", "", on_caller_gone,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_VTABLE_END,
 };

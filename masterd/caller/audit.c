@@ -35,6 +35,7 @@ static const char *const permissions[AUDIT_PERMISSION_MAX] = {
         [AUDIT_POLKIT_NO] = "polkit:no",
         [AUDIT_POLKIT_CHALLENGE] = "polkit:challenge",
         [AUDIT_POLKIT_ABSENT] = "polkit:absent",
+        [AUDIT_POLKIT_FAR] = "polkit:far",
 };
 
 /* A call that has, or may have, a line. */
@@ -45,6 +46,7 @@ struct entry {
         sd_bus_message *call; /* until it is known who made it */
         struct audit_rule rule;
         char *sender, *object, *unit;
+        char *from; /* the host that it came from; NULL: this one */
         char arguments[AUDIT_TEXT_MAX];
         char result[128];
         uint32_t uid, pid, job;
@@ -70,7 +72,7 @@ struct method {
 };
 
 struct table {
-        sd_bus_slot *slot; /* the bus reads the vtable as long as it is there */
+        sd_bus_slot *slot, *far; /* the buses read the vtable as long as they are there */
         sd_bus_vtable *vtable;
         struct method *methods;
         size_t n_methods;
@@ -79,7 +81,7 @@ struct table {
 };
 
 struct audit {
-        sd_bus *bus;
+        sd_bus *bus, *far;
         sd_event *event;
         struct callers *callers;
         struct table *tables;
@@ -113,7 +115,9 @@ static struct entry *find_key(const char *sender, uint64_t serial) {
 
 /* Links are buses too, and an agent may write into the head of its messages what it likes. */
 static bool is_on_bus(sd_bus_message *m) {
-        return sd_bus_message_get_bus(m) == ledger->bus;
+        const sd_bus *bus = sd_bus_message_get_bus(m);
+
+        return bus == ledger->bus || (ledger->far && bus == ledger->far);
 }
 
 static struct entry *entry_of(sd_bus_message *call) {
@@ -130,6 +134,7 @@ static void entry_free(struct entry *e) {
         free(e->sender);
         free(e->object);
         free(e->unit);
+        free(e->from);
         free(e);
 }
 
@@ -188,6 +193,7 @@ static void write_entry(const struct entry *e) {
                 line.pid = e->pid;
         }
         line.unit = e->unit;
+        line.from = e->from;
         line.permission = permissions[e->permission];
         line.action = e->action;
         line.result = e->result;
@@ -331,12 +337,15 @@ static const struct method *method_of(const struct audit *a, sd_bus_message *cal
 
 void audit_identified(sd_bus_message *call, uint32_t uid, uint32_t pid) {
         struct entry *e = entry_of(call);
+        const char *from;
 
         if (!e || e->identified)
                 return;
         e->uid = uid;
         e->pid = pid;
         e->identified = true;
+        from = callers_host(e->audit->callers, e->sender);
+        e->from = from ? strdup(from) : NULL;
         e->call = sd_bus_message_unref(e->call);
         ask_unit(e);
 }
@@ -463,6 +472,7 @@ static int dispatch(sd_bus_message *call, void *userdata, sd_bus_error *error) {
 
 static void table_free(struct table *t) {
         sd_bus_slot_unref(t->slot);
+        sd_bus_slot_unref(t->far);
         free(t->vtable);
         free(t->methods);
         free(t->interface);
@@ -506,6 +516,12 @@ static int table_new(const char *interface, const sd_bus_vtable *vtable, struct 
         return 0;
 }
 
+static int add_to(sd_bus *bus, sd_bus_slot **slot, const struct table *t, const char *path,
+                  sd_bus_object_find_t find, void *userdata) {
+        return find ? sd_bus_add_fallback_vtable(bus, slot, path, t->interface, t->vtable, find, userdata)
+                    : sd_bus_add_object_vtable(bus, slot, path, t->interface, t->vtable, userdata);
+}
+
 int audit_add_vtable(struct audit *a, const char *path, const char *interface, const sd_bus_vtable *vtable,
                      sd_bus_object_find_t find, void *userdata) {
         struct table *t;
@@ -514,9 +530,8 @@ int audit_add_vtable(struct audit *a, const char *path, const char *interface, c
         if (r < 0)
                 return r;
         LL_PREPEND(a->tables, t);
-        return find ? sd_bus_add_fallback_vtable(a->bus, &t->slot, path, t->interface, t->vtable, find,
-                                                 userdata)
-                    : sd_bus_add_object_vtable(a->bus, &t->slot, path, t->interface, t->vtable, userdata);
+        r = add_to(a->bus, &t->slot, t, path, find, userdata);
+        return r < 0 || !a->far ? r : add_to(a->far, &t->far, t, path, find, userdata);
 }
 
 /* ---- the ledger ---- */
@@ -565,13 +580,14 @@ static void set_timer(struct audit *a) {
         a->timer_set = r >= 0;
 }
 
-int audit_new(sd_bus *bus, sd_event *event, struct callers *callers, struct audit **ret) {
+int audit_new(sd_bus *bus, sd_bus *far, sd_event *event, struct callers *callers, struct audit **ret) {
         _cleanup_(audit_free_p) struct audit *a = calloc(1, sizeof(*a));
         int r;
 
         if (!a)
                 return -ENOMEM;
         a->bus = bus;
+        a->far = far;
         a->event = event;
         a->callers = callers;
         r = refusals_new(&a->refusals);

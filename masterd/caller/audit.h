@@ -28,17 +28,19 @@ enum audit_permission {
         AUDIT_POLKIT_NO,
         AUDIT_POLKIT_CHALLENGE,
         AUDIT_POLKIT_ABSENT,
+        AUDIT_POLKIT_FAR,
         AUDIT_PERMISSION_MAX,
 };
 
-/* bus, event and callers outlive it. */
-int audit_new(sd_bus *bus, sd_event *event, struct callers *callers, struct audit **ret);
+/* The buses, event and callers outlive it. far: where the calls of other hosts come in, with names that no bus
+ * has (caller.h); NULL: none do. */
+int audit_new(sd_bus *bus, sd_bus *far, sd_event *event, struct callers *callers, struct audit **ret);
 /* Writes what is still to be written, as well as it is known. */
 struct audit *audit_free(struct audit *a);
 DEFINE_CLEANUP(struct audit *, audit_free)
 
-/* As sd_bus_add_object_vtable(), or with find as sd_bus_add_fallback_vtable(); calls pass through the audit.
- */
+/* As sd_bus_add_object_vtable(), or with find as sd_bus_add_fallback_vtable(), on both buses; calls pass
+ * through the audit. */
 int audit_add_vtable(struct audit *a, const char *path, const char *interface, const sd_bus_vtable *vtable,
                      sd_bus_object_find_t find, void *userdata);
 

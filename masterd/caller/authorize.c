@@ -39,6 +39,7 @@ static int refuse(const struct request *q, sd_bus_message *m, enum polkit_answer
                 [POLKIT_NO] = AUDIT_POLKIT_NO,
                 [POLKIT_CHALLENGE] = AUDIT_POLKIT_CHALLENGE,
                 [POLKIT_ABSENT] = AUDIT_POLKIT_ABSENT,
+                [POLKIT_FAR] = AUDIT_POLKIT_FAR,
         };
         const char *name, *more, *who = q->owner == OWNER_NONE ? "root" : "the owner and root";
 
@@ -49,10 +50,12 @@ static int refuse(const struct request *q, sd_bus_message *m, enum polkit_answer
                        ? "; an administrator's password would do, and nothing here can ask "
                          "for one"
                : answer == POLKIT_ABSENT ? "; polkit does not answer"
+               : answer == POLKIT_FAR    ? "; from another host it is not asked: call from the master's own "
+                                           "(primusctl -H)"
                                          : "";
         if (q->refusal)
                 return sd_bus_error_setf(ret_error, name, "%s%s.", q->refusal,
-                                         answer == POLKIT_ABSENT ? more : "");
+                                         answer >= POLKIT_ABSENT ? more : "");
         return sd_bus_error_setf(ret_error, name, "Only %s, and whom polkit grants %s, may do this%s.", who,
                                  q->action, more);
 }

@@ -33,6 +33,7 @@ struct caller {
         UT_hash_handle hh; /* by name; the one heard last is last */
         char *name;
         char *unit; /* NULL: not known */
+        char *host; /* of a far one */
         uint32_t uid, pid;
         bool known, gone;
         sd_bus_slot *question; /* until known */
@@ -46,6 +47,7 @@ struct callers {
         sd_bus_slot *match;
         struct caller *by_name;
         size_t n_waiting;
+        unsigned n_far;
         struct polkit *polkit;
         void (*gone)(const char *name, void *userdata);
         void *gone_userdata;
@@ -65,7 +67,9 @@ static void caller_free(struct caller *e) {
         LL_FOREACH_SAFE (e->waiters, w, next)
                 waiter_free(e->callers, w);
         HASH_DEL(e->callers->by_name, e);
+        e->callers->n_far -= e->host != NULL;
         sd_bus_slot_unref(e->question);
+        free(e->host);
         free(e->unit);
         free(e->name);
         free(e);
@@ -163,6 +167,53 @@ void callers_set_unit(struct callers *c, const char *name, const char *unit) {
                 return;
         free(e->unit);
         e->unit = copy;
+}
+
+bool caller_is_far(sd_bus_message *m) {
+        const char *sender = sd_bus_message_get_sender(m);
+
+        return sender && strncmp(sender, CALLER_FAR, strlen(CALLER_FAR)) == 0;
+}
+
+int callers_far_add(struct callers *c, const char *name, uint32_t uid, const char *host) {
+        struct caller *e;
+
+        if (c->n_far >= CALLERS_FAR_MAX)
+                return -EBUSY;
+        HASH_FIND_STR(c->by_name, name, e);
+        if (e)
+                return -EEXIST;
+        e = calloc(1, sizeof(*e));
+        if (!e)
+                return -ENOMEM;
+        *e = (struct caller){
+                .callers = c, .name = strdup(name), .host = strdup(host), .uid = uid, .known = true
+        };
+        if (!e->name || !e->host) {
+                free(e->name);
+                free(e->host);
+                free(e);
+                return -ENOMEM;
+        }
+        HASH_ADD_KEYPTR(hh, c->by_name, e->name, strlen(e->name), e);
+        c->n_far++;
+        return 0;
+}
+
+void callers_far_gone(struct callers *c, const char *name) {
+        struct caller *e = callers_find(c, name);
+
+        if (!e || !e->host)
+                return;
+        if (c->gone)
+                c->gone(name, c->gone_userdata);
+        caller_free(e);
+}
+
+const char *callers_host(struct callers *c, const char *name) {
+        const struct caller *e = callers_find(c, name);
+
+        return e ? e->host : NULL;
 }
 
 int caller_explain(int r, sd_bus_error *error) {
@@ -280,10 +331,10 @@ static int on_credentials(sd_bus_message *reply, void *userdata, sd_bus_error *r
 static void callers_trim(struct callers *c) {
         struct caller *e, *next;
 
-        if (HASH_COUNT(c->by_name) < CALLERS_MAX)
+        if (HASH_COUNT(c->by_name) - c->n_far < CALLERS_MAX)
                 return;
         HASH_ITER (hh, c->by_name, e, next)
-                if (e->known) {
+                if (e->known && !e->host) {
                         caller_free(e);
                         return;
                 }
@@ -343,7 +394,9 @@ int caller_identify_full(struct callers *c, sd_bus_message *m, caller_handler ha
                 r = sd_bus_error_set(ret_error, SD_BUS_ERROR_ACCESS_DENIED, "The call has no sender.");
         if (r >= 0) {
                 HASH_FIND_STR(c->by_name, sender, e);
-                if (!e)
+                if (!e && caller_is_far(m))
+                        r = sd_bus_error_set(ret_error, SD_BUS_ERROR_ACCESS_DENIED, "The caller is gone.");
+                else if (!e)
                         r = callers_ask(c, sender, &e);
         }
         if (r >= 0 && e->known) {

@@ -3,6 +3,7 @@
  * for once per name and kept until the name goes away. Never blocks. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <systemd/sd-bus.h>
@@ -34,6 +35,19 @@ void callers_on_gone(struct callers *c, void (*f)(const char *name, void *userda
 /* Forgets everybody; calls that wait are not answered. */
 struct callers *callers_free(struct callers *c);
 DEFINE_CLEANUP(struct callers *, callers_free)
+
+/* People on other hosts, whose agent says who they are. No bus has their names, which begin so; whoever makes
+ * one (masterd/calls) answers for it. */
+#define CALLER_FAR ":far."
+#define CALLERS_FAR_MAX 8192u
+
+bool caller_is_far(sd_bus_message *m);
+/* From now on that name is this uid on this host. -EBUSY: there are as many as there may be. */
+int callers_far_add(struct callers *c, const char *name, uint32_t uid, const char *host);
+/* It is gone; those are told who asked to be (callers_on_gone()). */
+void callers_far_gone(struct callers *c, const char *name);
+/* The host that a name is of; NULL: this one. */
+const char *callers_host(struct callers *c, const char *name);
 
 /* The unit that a known name's process is in; NULL: nobody has said so. */
 const char *callers_unit(struct callers *c, const char *name);

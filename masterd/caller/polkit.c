@@ -12,6 +12,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "masterd/caller/caller.h"
 #include "masterd/caller/reply.h"
 
 #define ALLOW_USER_INTERACTION 1u
@@ -162,6 +163,8 @@ int polkit_check(struct polkit *p, sd_bus_message *m, uint32_t uid, const char *
                                 .handler = handler,
                                 .userdata = userdata,
                                 .destroy = destroy };
+        if (caller_is_far(m))
+                return handler(m, POLKIT_FAR, userdata, ret_error);
         if (!sender)
                 return sd_bus_error_set(ret_error, SD_BUS_ERROR_ACCESS_DENIED, "The call has no sender.");
         if (p->n_pending >= POLKIT_PENDING_MAX || pending_of(p, uid) >= POLKIT_PENDING_PER_USER_MAX)

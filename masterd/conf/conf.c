@@ -136,6 +136,7 @@ static const struct conf_key keys[] = {
         { "Master", "Visible", pools_parse_visible_default, offsetof(struct conf, pools.visible), true, "" },
         { "Master", "SharedGroups", pools_parse_names, offsetof(struct conf, pools.shared_groups), true,
           "users" },
+        { "Master", "RelayFrom", relay_parse_from, offsetof(struct conf, relay), true, "*" },
         { "Master", "StateDirectory", parse_directory, offsetof(struct conf, state_directory), true,
           "/var/lib/primus" },
         { "Scheduler", "HalfLifeSec", conf_parse_duration, POLICY(half_life_usec), false, "7d" },
@@ -237,6 +238,7 @@ int conf_read(struct conf *c, struct conf_report *report) {
                 return -ENOMEM;
         health_conf_init(&c->health);
         r = pools_new(&c->pools);
+        r = r < 0 ? r : relay_conf_init(&c->relay);
         if (r >= 0)
                 r = conf_load_groups(NULL, "masterd.conf", keys, groups, c, report);
         if (r < 0)
@@ -269,7 +271,14 @@ void conf_done(struct conf *c) {
         c->state_directory = NULL;
         pools_done(&c->pools);
         exit_rules_done(&c->exit_rules);
+        relay_conf_done(&c->relay);
         c->layers = layers_free(c->layers);
+}
+
+int conf_resolve(struct conf *c, char **ret_unknown) {
+        int r = pools_resolve(&c->pools, ret_unknown);
+
+        return r < 0 ? r : relay_conf_resolve(&c->relay);
 }
 
 int conf_command(FILE *f) {
@@ -278,7 +287,7 @@ int conf_command(FILE *f) {
         _cleanup_free_ char *unknown = NULL;
         int r = conf_read(&c, &report);
 
-        if (r >= 0 && pools_resolve(&c.pools, &unknown) >= 0 && unknown) {
+        if (r >= 0 && conf_resolve(&c, &unknown) >= 0 && unknown) {
                 pools_say_unknown(unknown);
                 report.warnings++;
         }

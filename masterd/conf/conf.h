@@ -14,6 +14,7 @@
 #include "masterd/conf/healing-conf.h"
 #include "masterd/conf/placement-conf.h"
 #include "masterd/conf/pools.h"
+#include "masterd/conf/relay-conf.h"
 #include "masterd/node/blame.h"
 #include "masterd/spec/layers.h"
 
@@ -44,13 +45,16 @@ struct conf {
         struct placement_conf placement;
         struct health_conf health;
         struct exit_rules_conf exit_rules;
+        struct relay_conf relay; /* whose calls hosts may hand on */
         struct layers *layers; /* what the site says of all jobs; NULL: nothing */
 };
 
-/* Defaults, then the files; who may use a pool is not looked up yet (pools_resolve()). -EINVAL where the
- * files refuse the start, see conf_load(). report may be NULL. */
+/* Defaults, then the files; users and groups are not looked up yet (conf_resolve()). -EINVAL where the files
+ * refuse the start, see conf_load(). report may be NULL. */
 int conf_read(struct conf *c, struct conf_report *report);
 void conf_done(struct conf *c);
+/* Looks up whom the settings name, which may block. *ret_unknown: as pools_resolve() has it. */
+int conf_resolve(struct conf *c, char **ret_unknown);
 
 /* "--check-config", "--show-config": reads everything, also who may use the pools, says what is wrong, and
  * with f writes what holds. The exit status: 0, 1 for something that is ignored, 78 for what would refuse the

@@ -29,6 +29,7 @@ struct space;
 struct changes;
 struct pending;
 struct keys;
+struct calls;
 
 /* In the state directory, while a backup is made. */
 #define BACKUP_FILE "backup.db"
@@ -43,6 +44,7 @@ struct manager {
         struct conf conf;
         sd_event *event;
         sd_bus *bus; /* system bus: people and tools */
+        sd_bus *far; /* signals for those on other hosts; NULL: nobody there listens */
         struct store *store;
         sd_id128_t cluster;
         uint64_t term;
@@ -62,7 +64,8 @@ struct manager {
         struct fleet *fleet;
         struct watch *watch;
         struct relay_state *relay;
-        struct keys *keys; /* admit */
+        struct keys *keys;   /* admit */
+        struct calls *calls; /* of people on other hosts */
         struct api *api;
 };
 

@@ -3,9 +3,11 @@
  * only when what it tells is on disk, or would be found out again (RUNNING). */
 #include "masterd/core/notices.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "masterd/caller/caller.h"
 #include "masterd/core/changes.h"
 #include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"
@@ -29,6 +31,27 @@ static struct notice *notice_alloc(const char *name) {
         return c;
 }
 
+void notice_properties(struct manager *m, const char *path, const char *interface, const char *name,
+                       const char *other) {
+        sd_bus *const buses[] = { m->bus, m->far };
+
+        for (size_t i = 0; i < ELEMENTSOF(buses); i++)
+                if (buses[i])
+                        (void)sd_bus_emit_properties_changed(buses[i], path, interface, name, other, NULL);
+}
+
+static void signal_job(struct manager *m, const char *member, const struct notice *c) {
+        sd_bus *const buses[] = { m->bus, m->far };
+        bool over = *c->state;
+        char path[64];
+
+        for (size_t i = 0; i < ELEMENTSOF(buses); i++)
+                if (buses[i])
+                        (void)sd_bus_emit_signal(buses[i], MASTER_PATH, MASTER_MANAGER, member,
+                                                 over ? "uos" : "uo", c->job, notice_job_path(c->job, path),
+                                                 c->state);
+}
+
 static void note_job(struct manager *m, uint32_t number) {
         changes_job(m->changes, number);
         m->up->changed(m);
@@ -36,11 +59,9 @@ static void note_job(struct manager *m, uint32_t number) {
 
 static void run_job_new(struct manager *m, void *data) {
         struct notice *c = data;
-        char path[64];
 
         note_job(m, c->job);
-        (void)sd_bus_emit_signal(m->bus, MASTER_PATH, MASTER_MANAGER, "JobNew", "uo", c->job,
-                                 notice_job_path(c->job, path));
+        signal_job(m, "JobNew", c);
         free(c);
 }
 
@@ -59,8 +80,7 @@ static void run_job_changed(struct manager *m, void *data) {
 
         note_job(m, c->job);
         if (manager_job(m, c->job))
-                (void)sd_bus_emit_properties_changed(m->bus, notice_job_path(c->job, path), MASTER_JOB,
-                                                     "State", "ExitStatus", NULL);
+                notice_properties(m, notice_job_path(c->job, path), MASTER_JOB, "State", "ExitStatus");
         free(c);
 }
 
@@ -78,11 +98,9 @@ void notice_job_changed(struct manager *m, struct job *j) {
 
 static void run_job_removed(struct manager *m, void *data) {
         struct notice *c = data;
-        char path[64];
 
         note_job(m, c->job);
-        (void)sd_bus_emit_signal(m->bus, MASTER_PATH, MASTER_MANAGER, "JobRemoved", "uos", c->job,
-                                 notice_job_path(c->job, path), c->state);
+        signal_job(m, "JobRemoved", c);
         free(c);
 }
 
@@ -99,16 +117,18 @@ void notice_job_removed(struct manager *m, struct job *j) {
 static void send_executor_changed(struct manager *m, const char *watcher, const void *data) {
         const struct notice *c = data;
         sd_bus_message *signal = NULL;
+        sd_bus *bus = strncmp(watcher, CALLER_FAR, strlen(CALLER_FAR)) == 0 ? m->far : m->bus;
         char path[64];
-        int r = sd_bus_message_new_signal(m->bus, &signal, notice_job_path(c->job, path), MASTER_JOB,
-                                          "ExecutorChanged");
+        int r = !bus ? -ENOTCONN
+                     : sd_bus_message_new_signal(bus, &signal, notice_job_path(c->job, path), MASTER_JOB,
+                                                 "ExecutorChanged");
 
         if (r >= 0)
                 r = sd_bus_message_set_destination(signal, watcher);
         if (r >= 0)
                 r = sd_bus_message_append(signal, "suuss", c->role, c->index, c->attempt, c->state, c->name);
         if (r >= 0)
-                (void)sd_bus_send(m->bus, signal, NULL);
+                (void)sd_bus_send(bus, signal, NULL);
         sd_bus_message_unref(signal);
 }
 
@@ -147,7 +167,7 @@ static void run_node_changed(struct manager *m, void *data) {
         changes_node(m->changes, c->name);
         m->up->changed(m);
         if (nodes_get(&m->nodes, c->name) && sd_bus_path_encode(MASTER_NODE_PREFIX, c->name, &path) >= 0)
-                (void)sd_bus_emit_properties_changed(m->bus, path, MASTER_NODE, "State", "Conditions", NULL);
+                notice_properties(m, path, MASTER_NODE, "State", "Conditions");
         free(c);
 }
 

@@ -25,5 +25,8 @@ void notice_job_new(struct manager *m, const struct job *j);
 void notice_job_changed(struct manager *m, struct job *j);
 void notice_job_removed(struct manager *m, struct job *j);
 void notice_node_changed(struct manager *m, struct node *node);
+/* These properties have other values; other may be NULL. At once, to all who listen. */
+void notice_properties(struct manager *m, const char *path, const char *interface, const char *name,
+                       const char *other);
 /* ExecutorChanged, for those who watch the job (audience_add()). */
 void notice_executor_changed(struct manager *m, struct executor *e);

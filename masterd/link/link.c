@@ -52,27 +52,39 @@ static void detach(struct link *l) {
                 l->manager->link->handlers->bulk_gone(l->manager, l->node);
                 l->node->bulk = NULL;
         }
+        if (l->node->calls == l) {
+                l->manager->link->handlers->calls_gone(l->manager, l);
+                l->node->calls = NULL;
+        }
         l->node = NULL;
 }
 
+static void attach_channel(struct link *l, struct link **place) {
+        struct link *before = *place;
+
+        if (before && before != l)
+                peer_close(before->peer, "replaced by a new connection of the same node");
+        if (before)
+                detach(before);
+        *place = l;
+}
+
 void link_attach_bulk(struct link *l, struct node *node) {
-        if (node->bulk && node->bulk != l)
-                peer_close(node->bulk->peer, "replaced by a new connection of the same node");
-        if (node->bulk)
-                detach(node->bulk);
-        node->bulk = l;
+        attach_channel(l, &node->bulk);
+}
+
+void link_attach_calls(struct link *l, struct node *node) {
+        attach_channel(l, &node->calls);
 }
 
 void link_drop(struct node *node, const char *why) {
-        struct link *main = node->link, *bulk = node->bulk;
+        struct link *const all[] = { node->link, node->bulk, node->calls };
 
-        if (main) {
-                detach(main);
-                peer_close(main->peer, why);
-        }
-        if (bulk) {
-                detach(bulk);
-                peer_close(bulk->peer, why);
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                if (!all[i])
+                        continue;
+                detach(all[i]);
+                peer_close(all[i]->peer, why);
         }
 }
 

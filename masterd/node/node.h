@@ -98,8 +98,8 @@ struct node {
         struct node_seen seen;
         uint32_t slot; /* in the scheduler's arrays */
         bool in_sched;
-        struct link *link, *bulk;   /* NULL: not connected */
-        struct executor *executors; /* that hold resources here */
+        struct link *link, *bulk, *calls; /* NULL: not connected */
+        struct executor *executors;       /* that hold resources here */
         uint32_t n_executors;
         struct node_hold holds[_HOLD_MAX];
         uint64_t n_events;   /* number of the latest (masterd/core/host-event.h) */

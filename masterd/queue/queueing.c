@@ -404,7 +404,7 @@ int queueing_new(struct manager *m) {
         int r = policy_new(p->sched, &m->conf.pools.policy, &ops, m, &p->policy);
 
         if (r >= 0 && !m->conf.pools.resolved)
-                r = pools_resolve(&m->conf.pools, &unknown); /* nothing is served yet: it may take its time */
+                r = conf_resolve(&m->conf, &unknown); /* nothing is served yet: it may take its time */
         if (r < 0)
                 return r;
         pools_say_unknown(unknown);

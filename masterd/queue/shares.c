@@ -105,7 +105,7 @@ static void reload_free(struct reload *l) {
 static void run_resolve(void *data) {
         struct reload *l = data;
 
-        l->r = pools_resolve(&l->conf.pools, &l->unknown);
+        l->r = conf_resolve(&l->conf, &l->unknown);
 }
 
 /* A pool that is gone from the files goes on with what is in it. */
@@ -163,6 +163,7 @@ static void warn_exceeded(void *arg, const struct policy_share *s) {
 static void on_resolved(void *data) {
         struct reload *l = data;
         struct manager *m = l->manager;
+        struct relay_conf relay;
         struct layers *layers;
         struct pools old;
         int r = l->r;
@@ -179,6 +180,9 @@ static void on_resolved(void *data) {
         old = m->conf.pools;
         m->conf.pools = l->conf.pools;
         l->conf.pools = old;
+        relay = m->conf.relay;
+        m->conf.relay = l->conf.relay;
+        l->conf.relay = relay;
         layers = m->conf.layers;
         m->conf.layers = l->conf.layers;
         l->conf.layers = layers; /* freed with it */

@@ -49,6 +49,8 @@ static const struct {
         { "ScanBatch", "(ayusuu)aybsa{sv}" },
         { "Tail", "(ayusuu)taya{sv}" },
         { "GetBundle", "usttua{sv}" },
+        { "Caller", "sua{sv}" },
+        { "CallerGone", "sa{sv}" },
         { "GetBundle", "ustua{sv}" },
         { "Renew", "aya{sv}" },
         { "Hello", "qqsasa{sv}" },

@@ -10,9 +10,9 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
+#include "lib/wire/master-bus.h"
 #include "tools/join/place.h"
 
-#define MASTER_NAME "org.primus.Master1"
 #define TOKEN_USEC (60 * USEC_PER_SEC)
 
 DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)

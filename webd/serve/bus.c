@@ -16,8 +16,10 @@ int serve_bus(struct serve *s, sd_bus **ret) {
                 serve_bus_close(s);
         }
         if (!s->bus) {
+                bool agent;
+
                 TRY(s->options.host ? sd_bus_open_system_remote(&s->bus, s->options.host)
-                                    : sd_bus_open_system(&s->bus));
+                                    : master_bus_open(&s->bus, &agent));
                 TRY(sd_bus_attach_event(s->bus, s->event, SD_EVENT_PRIORITY_NORMAL));
         }
         *ret = s->bus;

@@ -6,11 +6,11 @@
 #include <systemd/sd-bus.h>
 
 #include "lib/http/server.h"
+#include "lib/wire/master-bus.h"
 #include "webd/route/route.h"
 #include "webd/route/session.h"
 #include "webd/serve/serve.h"
 
-#define MASTER_NAME "org.primus.Master1"
 #define MASTER_PATH "/org/primus/Master1"
 #define MASTER_MANAGER MASTER_NAME ".Manager"
 

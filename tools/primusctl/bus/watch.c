@@ -425,8 +425,13 @@ static int bus_gone(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
 
         (void)m;
         (void)ret_error;
-        cli_fail(c, "the connection to the system bus%s%s was lost", c->host ? " of " : "",
-                 c->host ? c->host : "");
+        c->lost = c->agent;
+        if (!c->lost)
+                cli_fail(c, "the connection to the system bus%s%s was lost", c->host ? " of " : "",
+                         c->host ? c->host : "");
+        else if (!c->rejoins)
+                cli_fail(c, "this host's agent has ended the connection to the master: it is being started "
+                            "again, or this did not read what it was told; jobs go on");
         (void)sd_event_exit(c->loop, CLI_UNREACHABLE);
         return 0;
 }

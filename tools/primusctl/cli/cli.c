@@ -133,7 +133,6 @@ int cli_oom(const struct cli *c) {
 }
 
 /* "systemctl enable" of masterd makes this link, by which the bus starts it. */
-#define MASTER_ENABLED "/etc/systemd/system/dbus-org.primus.Master1.service"
 
 /* No master here: where one is, as far as this host knows. */
 static void say_elsewhere(const struct cli *c, const char *why) {
@@ -175,6 +174,8 @@ static int unreachable(const struct cli *c, const char *why) {
                         c, ERROR_UNREACHABLE,
                         "cannot reach masterd on %s: %s; check with: systemctl -H %s status primus-masterd",
                         c->host, why, c->host);
+        else if (c->agent || strcmp(why, strerror(ECONNREFUSED)) == 0)
+                cli_fail_as(c, ERROR_UNREACHABLE, "cannot reach the master by this host's agent: %s", why);
         else if (access(MASTER_ENABLED, F_OK) < 0)
                 say_elsewhere(c, "no master is set up here");
         else
@@ -185,13 +186,39 @@ static int unreachable(const struct cli *c, const char *why) {
         return CLI_UNREACHABLE;
 }
 
+static void nap(uint64_t usec) {
+        (void)nanosleep(
+                &(struct timespec){ (time_t)(usec / USEC_PER_SEC), (long)(usec % USEC_PER_SEC) * 1000 },
+                NULL);
+}
+
+/* An agent that is started again listens in a moment. */
+static int open_here(struct cli *c, uint64_t patience) {
+        uint64_t since = now_boot();
+        int r;
+
+        while ((r = master_bus_open(&c->bus, &c->agent)) == -ECONNREFUSED &&
+               now_boot() < usec_add(since, patience))
+                nap(100 * USEC_PER_MSEC);
+        return r;
+}
+
+int cli_connect_again(struct cli *c) {
+        int r;
+
+        c->bus = sd_bus_close_unref(c->bus);
+        c->lost = false;
+        r = open_here(c, 60 * USEC_PER_SEC);
+        return r < 0 ? unreachable(c, strerror(-r)) : 0;
+}
+
 int cli_connect(struct cli *c) {
         _cleanup_free_ char *failure = NULL;
         int r;
 
         if (c->bus)
                 return 0;
-        r = c->host ? remote_open(c->host, &c->bus) : sd_bus_open_system(&c->bus);
+        r = c->host ? remote_open(c->host, &c->bus) : open_here(c, 2 * USEC_PER_SEC);
         if (r == -EINVAL && c->host) {
                 cli_usage(c, "not a host: %s", c->host);
                 return CLI_USAGE;
@@ -294,9 +321,7 @@ int cli_send(struct cli *c, sd_bus_message *m, sd_bus_error *ret_error, sd_bus_m
                 else
                         return r;
                 sd_bus_error_free(ret_error);
-                (void)nanosleep(&(struct timespec){ (time_t)(pause / USEC_PER_SEC),
-                                                    (long)(pause % USEC_PER_SEC) * 1000 },
-                                NULL);
+                nap(pause);
         }
 }
 

@@ -9,8 +9,8 @@
 #include <systemd/sd-bus.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/wire/master-bus.h"
 
-#define MASTER_NAME "org.primus.Master1"
 #define MASTER_PATH "/org/primus/Master1"
 #define MASTER_MANAGER "org.primus.Master1.Manager"
 #define MASTER_JOB "org.primus.Master1.Job"
@@ -50,6 +50,9 @@ struct cli {
         bool json;
         bool color;     /* standard output takes colours */
         sd_bus *bus;    /* NULL until cli_connect() */
+        bool agent;     /* it is the socket of this host's agent, which hands on to a master elsewhere; */
+        bool lost;      /* and was lost, as a loop has heard, */
+        bool rejoins;   /* to which the command has an answer */
         sd_event *loop; /* that the bus is attached to, its caller's; NULL: none. A bus that has broken has
                            forgotten it */
 };
@@ -84,6 +87,9 @@ int cli_oom(const struct cli *c); /* CLI_FAILED */
 
 /* Opens the system bus, here or on c->host over ssh; once. */
 int cli_connect(struct cli *c);
+
+/* Where the agent's socket was lost: again, as soon as it is there. */
+int cli_connect_again(struct cli *c);
 
 /* True for the errors that mean "nobody answers to the master's name just now". */
 bool cli_error_unreachable(const sd_bus_error *error, int r);

@@ -22,7 +22,7 @@
 
 struct connection {
         struct peer *peer;
-        bool bulk, greeted;
+        bool bulk, calls, greeted;
 };
 
 struct world {
@@ -40,7 +40,8 @@ struct world {
         uint64_t heartbeat_usec, lost_usec, term;
         bool silent; /* heartbeats are not acknowledged */
         /* agentd */
-        unsigned up, down, bulk_up, bulk_down, acked, orders;
+        unsigned up, down, bulk_up, bulk_down, calls_up, calls_down, acked, orders;
+        bool takes_calls;
         const char *unwelcome;
         unsigned refusals;
         char why[LINK_VERSION_TEXT_MAX];
@@ -93,20 +94,23 @@ static int method_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 if (strcmp(key, "bulk") == 0) {
                         assert_true(sd_bus_message_read(m, "v", "b", &b) > 0);
                         c->bulk = b;
+                } else if (strcmp(key, "calls") == 0) {
+                        assert_true(sd_bus_message_read(m, "v", "b", &b) > 0);
+                        c->calls = b;
                 } else
                         assert_true(sd_bus_message_skip(m, "v") >= 0);
                 assert_true(sd_bus_message_exit_container(m) >= 0);
         }
         c->greeted = true;
         assert_true(sd_bus_message_new_method_return(m, &reply) >= 0);
-        assert_true(welcome_append(reply, &w) >= 0 && link_append_extra_empty(reply) >= 0);
+        assert_true(welcome_append(reply, &w) >= 0 && welcome_append_extra(reply, world->takes_calls) >= 0);
         return sd_bus_send(NULL, reply, NULL);
 }
 
 static int method_register(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *boot;
 
-        assert_false(connection_of(m)->bulk);
+        assert_false(connection_of(m)->bulk || connection_of(m)->calls);
         assert_true(sd_bus_message_read(m, "s", &boot) > 0);
         assert_string_equal(boot, "boot");
         if (world->refuse_registration)
@@ -210,6 +214,12 @@ static void on_bulk_up(void *userdata) {
 static void on_bulk_down(void *userdata) {
         world->bulk_down++;
 }
+static void on_calls_up(void *userdata) {
+        world->calls_up++;
+}
+static void on_calls_down(void *userdata) {
+        world->calls_down++;
+}
 static void on_refused(const struct link_refused *r, void *userdata) {
         world->refusals++;
         world->refusal = *r;
@@ -238,8 +248,9 @@ static const sd_bus_vtable agent_vtable[] = {
 static const sd_bus_vtable agent_bulk_vtable[] = { SD_BUS_VTABLE_START(0), SD_BUS_VTABLE_END };
 
 static void start_link(struct world *w, const char *host) {
-        static const struct link_ops ops = { on_welcome, on_registration, on_up,      on_down,
-                                             on_bulk_up, on_bulk_down,    on_refused, on_acked };
+        static const struct link_ops ops = { on_welcome, on_registration, on_up,       on_down,
+                                             on_bulk_up, on_bulk_down,    on_calls_up, on_calls_down,
+                                             on_refused, on_acked };
         struct link_options options = { .node = "n1",
                                         .boot_id = "boot",
                                         .orders = agent_vtable,
@@ -315,6 +326,34 @@ static void test_up(void **state) {
         assert_int_equal(link_message(world->link, true, "Note", &m), 0);
         assert_true(link_send(world->link, m) >= 0);
         RUN_UNTIL(world->notes == 1);
+}
+
+/* The third connection is there while it is wanted, and comes back with the link. */
+static void test_calls(void **state) {
+        world->takes_calls = true;
+        start_link(world, "127.0.0.1");
+        RUN_UNTIL(world->up == 1 && world->bulk_up == 1 && world->acked >= 3);
+        assert_int_equal(world->calls_up, 0);
+        assert_null(link_calls_bus(world->link));
+        assert_true(link_takes_calls(world->link));
+        link_want_calls(world->link, true);
+        RUN_UNTIL(world->calls_up == 1);
+        assert_non_null(link_calls_bus(world->link));
+        master_dies(world);
+        RUN_UNTIL(world->down == 1 && world->calls_down == 1);
+        assert_false(link_takes_calls(world->link));
+        assert_null(link_calls_bus(world->link));
+        listen_for_agents(world);
+        RUN_UNTIL(world->up == 2 && world->calls_up == 2);
+        link_want_calls(world->link, false);
+        RUN_UNTIL(world->calls_down == 2);
+        /* At once again, while the one before is being closed. */
+        link_want_calls(world->link, true);
+        link_want_calls(world->link, false);
+        link_want_calls(world->link, true);
+        RUN_UNTIL(world->calls_up == 3);
+        assert_int_equal(world->bulk_down, 1);
+        assert_int_equal(world->down, 1);
 }
 
 /* A name instead of an address. */
@@ -441,6 +480,7 @@ static void test_registration_fails(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_up, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_calls, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_resolved, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_back_after_a_loss, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_bulk_comes_back, setup, teardown),

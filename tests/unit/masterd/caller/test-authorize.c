@@ -310,7 +310,7 @@ static int setup(void **state) {
         assert_true(sd_bus_add_object_vtable(daemon_bus, NULL, TEST_PATH, TEST_INTERFACE, vtable, NULL) >= 0);
         assert_true(sd_bus_request_name(daemon_bus, TEST_NAME, 0) >= 0);
         assert_int_equal(callers_new(daemon_bus, &callers), 0);
-        assert_int_equal(audit_new(daemon_bus, event, callers, &audit), 0);
+        assert_int_equal(audit_new(daemon_bus, NULL, event, callers, &audit), 0);
         assert_true(audit_add_vtable(audit, JOB_PATH, "org.primus.Master1.Job", job_vtable, NULL, NULL) >= 0);
         start_polkit();
         client = connect_as(client_uid());

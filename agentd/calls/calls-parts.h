@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the socket and the way to masterd share. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "agentd/calls/calls.h"
+
+/* Who is at the other end of a connection to the socket. */
+struct caller {
+        struct calls *calls;
+        sd_bus *bus;
+        char name[24]; /* ":0.7", for masterd, and on this connection */
+        uint32_t uid, job;
+        bool told, over; /* masterd has heard of it; it is freed in the next turn */
+        struct caller *prev, *next;
+};
+
+/* One on its way. */
+struct call {
+        struct caller *caller;
+        sd_bus_message *message; /* as it came */
+        sd_bus_slot *slot;       /* masterd has it; else it waits */
+        uint64_t since;
+        struct call *prev, *next;
+};
+
+struct calls {
+        sd_event *event;
+        const char *master, *path;
+        calls_job_of job_of;
+        void *userdata;
+        struct link *link;
+
+        /* door.c */
+        int fd;
+        sd_event_source *listener, *over;
+        struct caller *callers;
+        unsigned n_callers;
+        uint64_t last;
+
+        /* calls.c */
+        sd_bus_slot *filter; /* on the connection to masterd: signals */
+        struct call *calls;
+        unsigned n_calls;
+        sd_event_source *patience, *idle;
+        bool patient; /* the former is set */
+        bool lost;    /* the connection is, and callers have heard of it */
+};
+
+/* ---- door.c ---- */
+
+int door_open(struct calls *q);
+void door_close(struct calls *q);
+/* To one of them, or to all (e NULL). Who does not read is hung up on. */
+void door_signal(struct calls *q, struct caller *e, sd_bus_message *signal);
+/* The service is not there any more, or is again. */
+void door_owner(struct calls *q, bool there);
+
+/* ---- calls.c ---- */
+
+/* A call for masterd: answered now or later. */
+void calls_take(struct caller *e, sd_bus_message *call);
+/* It is gone, with what it waits for; masterd hears of it. */
+void calls_caller_gone(struct caller *e);
+/* An error, if somebody waits for an answer. */
+void calls_refuse(sd_bus_message *call, const char *name, const char *why);

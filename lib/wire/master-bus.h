@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way to org.primus.Master1: the system bus where masterd is on it, and otherwise the socket of this
+ * host's agent, which hands calls on (agentd/calls). */
+#pragma once
+
+#include <stdbool.h>
+#include <systemd/sd-bus.h>
+
+#define MASTER_NAME "org.primus.Master1"
+#define MASTER_SOCKET "/run/primus/agent/master.sock"
+/* It is there where masterd is to run: the bus starts it by that. */
+#define MASTER_ENABLED "/etc/systemd/system/dbus-" MASTER_NAME ".service"
+
+/* Whether masterd is on that bus, or could be started by it. */
+bool master_is_on(sd_bus *bus);
+/* A connection to whichever it is; where there is no socket, what sd_bus_open_system() returned. ret_agent:
+ * it is the socket's. -ECONNREFUSED: so it would be, and the agent is being started again. */
+int master_bus_open(sd_bus **ret, bool *ret_agent);
