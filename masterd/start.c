@@ -17,8 +17,8 @@
 #include "masterd/api/changes-call.h"
 #include "masterd/api/link-object.h"
 #include "masterd/api/looking.h"
-#include "masterd/core/listeners.h"
 #include "masterd/calls/calls.h"
+#include "masterd/core/listeners.h"
 #include "masterd/core/manager.h"
 #include "masterd/feed/feeding.h"
 #include "masterd/fleet/blaming.h"
@@ -35,6 +35,7 @@
 #include "masterd/life/attempts.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/epochs.h"
+#include "masterd/life/family.h"
 #include "masterd/life/kept-progress.h"
 #include "masterd/life/life.h"
 #include "masterd/life/lifecycle.h"
@@ -153,11 +154,22 @@ static const struct listener feed = {
         .node_registered = feed_node_registered,
 };
 
+static int life_jobs_loaded(struct manager *m) {
+        TRY(kept_progress_load(m));
+        return family_load(m);
+}
+
+static void life_job_freed(struct job *j) {
+        kept_progress_drop(j);
+        family_job_freed(j);
+}
+
 static const struct listener life = {
         .node_registered = life_node_registered,
-        .jobs_loaded = kept_progress_load,
+        .jobs_loaded = life_jobs_loaded,
         .job_attempt_over = kept_progress_attempt_over,
-        .job_freed = kept_progress_drop,
+        .job_ended = family_job_ended,
+        .job_freed = life_job_freed,
 };
 
 static const struct listener fleet = {

@@ -33,6 +33,7 @@ static const struct json_member row[] = {
         { "index", "u", .absent = JSON_OR_NONE, .make = index_of_element },
         { "indexInArray", "u", .key = "index", .hidden = true },
         { "elements", "u", .absent = JSON_ZERO_NONE },
+        { "parent", "u", .absent = JSON_ZERO_NONE },
 };
 const struct json_shape json_job_row = { "list", "(ussutttuusa{sv})", row, ELEMENTSOF(row) };
 

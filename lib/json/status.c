@@ -183,6 +183,8 @@ static const struct json_member status[] = {
         { "warnings", "as" },
         { "data", "a{sv}", .absent = JSON_OR_NONE, .parts = &datas },
         { "visible", "s", .absent = JSON_OR_NONE },
+        { "parent", "u", .absent = JSON_ZERO_NONE },
+        { "withParent", "b", .absent = JSON_OR_NONE },
         { "lockstep", "s", .absent = JSON_OR_NONE },
         { "verdicts", "aa{sv}", .parts = &json_verdict },
         { "array", "a{sv}", .absent = JSON_OR_NONE, .parts = &arrays },

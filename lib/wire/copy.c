@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Invariant: what has been appended is never more than max. How deep a message may be is sd-bus's to bound. */
+/* Invariant: what has been appended is never more than max. How deep a message may be is sd-bus's to bound.
+ */
 #include "lib/wire/copy.h"
 
 #include <errno.h>

@@ -11,8 +11,11 @@
 /* It is there where masterd is to run: the bus starts it by that. */
 #define MASTER_ENABLED "/etc/systemd/system/dbus-" MASTER_NAME ".service"
 
-/* Whether masterd is on that bus, or could be started by it. */
-bool master_is_on(sd_bus *bus);
+/* And while it runs (RuntimeDirectory= of its unit). */
+#define MASTER_RUNS "/run/primus-masterd"
+
+/* Whether masterd is on this host's system bus, or is started by it. */
+bool master_is_here(void);
 /* A connection to whichever it is; where there is no socket, what sd_bus_open_system() returned. ret_agent:
  * it is the socket's. -ECONNREFUSED: so it would be, and the agent is being started again. */
 int master_bus_open(sd_bus **ret, bool *ret_agent);

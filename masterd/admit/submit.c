@@ -17,6 +17,7 @@
 #include "masterd/job/footprint.h"
 #include "masterd/life/arrays.h"
 #include "masterd/life/depend.h"
+#include "masterd/life/family.h"
 #include "masterd/life/holdings.h"
 #include "masterd/life/kept-progress.h"
 #include "masterd/life/revive.h"
@@ -128,6 +129,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, sd_bu
         r = refuse_load(m, s, error);
         if (r >= 0)
                 r = serving_admit(m, s->owner, error);
+        r = r < 0 ? r : family_admit(m, s->parent, s->owner, s->with_parent, error);
         if (r >= 0)
                 r = parse(m, s, &spec, &warnings, error);
         if (r >= 0)
@@ -184,6 +186,8 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, sd_bu
                 return r;
         j->manager = m;
         j->usage_known = true;
+        j->parent = s->parent;
+        j->with_parent = s->with_parent;
         r = 0;
         if (s->name)
                 r = text_set(&j->name, "%s", s->name);
@@ -224,6 +228,7 @@ struct job *submit_admit(struct manager *m, struct job *j) {
                              PLURAL(array_total(j->array)));
         depend_watch(m, j);
         placement_enqueue(m, j);
+        family_admitted(m, j);
         return j;
 }
 

@@ -23,6 +23,8 @@ struct submission {
         char *savepoint;        /* NULL: from the beginning; else masterd/admit/restore.h */
         char *key;              /* masterd/admit/keys.h; or NULL */
         bool trial;             /* it is only to be seen what would become of it */
+        uint32_t parent;        /* the job that it comes from inside of; 0: of none */
+        bool with_parent;       /* it ends with that */
         json_t *overrides;      /* masterd/admit/submit-options.h; or NULL */
         struct job_given given; /* cwd NULL: the configuration's, else the job's own directory */
 };

@@ -151,6 +151,9 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
                                           "firstError", "s", j->first_error ? j->first_error : "");
         if (r >= 0)
                 r = api_append_visible(reply, userdata, j);
+        r = r < 0 || j->parent == 0 ? r
+                                    : sd_bus_message_append(reply, "{sv}{sv}", "parent", "u", j->parent,
+                                                            "withParent", "b", (int)j->with_parent);
         if (r >= 0 && logs_awaited(userdata, j))
                 r = sd_bus_message_append(reply, "{sv}", "errorComing", "b", 1);
         r = r < 0 ? r : append_placing(reply, j);

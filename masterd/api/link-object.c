@@ -488,13 +488,19 @@ static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return r < 0 ? r : 1;
 }
 
+static int read_caller(sd_bus_message *m, const char *key, void *userdata) {
+        return strcmp(key, "job") == 0 ? sd_bus_message_read(m, "v", "u", (uint32_t *)userdata)
+                                       : message_skip(m, "v");
+}
+
 static int on_caller(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
+        uint32_t uid, job = 0;
         const char *name;
-        uint32_t uid;
 
-        if (sd_bus_message_read(m, "su", &name, &uid) > 0 && node_of(l) && l->channel == LINK_CALLS)
-                calls_caller(l, name, uid);
+        if (sd_bus_message_read(m, "su", &name, &uid) > 0 && link_read_entries(m, read_caller, &job) > 0 &&
+            node_of(l) && l->channel == LINK_CALLS)
+                calls_caller(l, name, uid, job);
         else
                 link_noticed(l);
         return 1;

@@ -111,6 +111,8 @@ static int append_job(sd_bus_message *reply, struct manager *m, const struct job
                 k = sd_bus_message_append(reply, "{sv}", "progress", "d", feeding_progress(j));
         if (k >= 0 && j)
                 k = append_place(reply, m, j);
+        if (k >= 0 && j && j->parent > 0)
+                k = sd_bus_message_append(reply, "{sv}", "parent", "u", j->parent);
         if (k >= 0 && r->array > 0)
                 k = api_append_place(reply, "array", r->array, r->index);
         if (k >= 0 && j && j->array)

@@ -10,11 +10,13 @@
 #include "masterd/admit/restore.h"
 #include "masterd/admit/submit-options.h"
 #include "masterd/admit/submit.h"
+#include "masterd/api/api-parts.h"
 #include "masterd/api/api.h"
 #include "masterd/api/audience.h"
 #include "masterd/api/looking.h"
 #include "masterd/api/options.h"
 #include "masterd/caller/audit.h"
+#include "masterd/caller/caller.h"
 #include "masterd/caller/reply.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
@@ -204,13 +206,21 @@ static int read_key(sd_bus_message *m, struct submission *s, sd_bus_error *error
         return s->key ? 0 : -ENOMEM;
 }
 
+static int read_with_parent(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        int with, r = sd_bus_message_read(m, "v", "b", &with);
+
+        s->with_parent = r >= 0 && with;
+        return r;
+}
+
 static const struct {
         const char *key;
         int (*read)(sd_bus_message *m, struct submission *s, sd_bus_error *error);
 } submit_options[] = {
-        { "cwd", read_cwd },       { "env", read_env },   { "secrets", read_secrets },
-        { "bundle", read_bundle }, { "name", read_name }, { "savepoint", read_savepoint },
-        { "key", read_key },
+        { "cwd", read_cwd },         { "env", read_env },
+        { "secrets", read_secrets }, { "bundle", read_bundle },
+        { "name", read_name },       { "savepoint", read_savepoint },
+        { "key", read_key },         { "withParent", read_with_parent },
 };
 
 int api_read_submit_option(sd_bus_message *call, const char *key, struct submission *s, sd_bus_error *error) {
@@ -367,9 +377,16 @@ int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_
         return admit_keyed(m, call, s, NULL, error);
 }
 
+/* Of another user's job the caller is no child, however it came to be inside. */
+static uint32_t parent_of(struct manager *m, sd_bus_message *call, uint32_t uid) {
+        const struct job *j = manager_job(m, callers_job(m->api->callers, sd_bus_message_get_sender(call)));
+
+        return j && j->owner == uid ? j->number : 0;
+}
+
 int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        struct submission s = { .owner = uid };
+        struct submission s = { .owner = uid, .parent = parent_of(m, call, uid) };
         struct submit_key *key = NULL;
         uint32_t number = 0;
         int r = api_read_submission(call, &s, error);

@@ -32,8 +32,8 @@ enum audit_permission {
         AUDIT_PERMISSION_MAX,
 };
 
-/* The buses, event and callers outlive it. far: where the calls of other hosts come in, with names that no bus
- * has (caller.h); NULL: none do. */
+/* The buses, event and callers outlive it. far: where the calls of other hosts come in, with names that no
+ * bus has (caller.h); NULL: none do. */
 int audit_new(sd_bus *bus, sd_bus *far, sd_event *event, struct callers *callers, struct audit **ret);
 /* Writes what is still to be written, as well as it is known. */
 struct audit *audit_free(struct audit *a);

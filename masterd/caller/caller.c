@@ -34,7 +34,7 @@ struct caller {
         char *name;
         char *unit; /* NULL: not known */
         char *host; /* of a far one */
-        uint32_t uid, pid;
+        uint32_t uid, pid, job;
         bool known, gone;
         sd_bus_slot *question; /* until known */
         unsigned asked;        /* so often */
@@ -175,7 +175,7 @@ bool caller_is_far(sd_bus_message *m) {
         return sender && strncmp(sender, CALLER_FAR, strlen(CALLER_FAR)) == 0;
 }
 
-int callers_far_add(struct callers *c, const char *name, uint32_t uid, const char *host) {
+int callers_far_add(struct callers *c, const char *name, uint32_t uid, const char *host, uint32_t job) {
         struct caller *e;
 
         if (c->n_far >= CALLERS_FAR_MAX)
@@ -186,9 +186,12 @@ int callers_far_add(struct callers *c, const char *name, uint32_t uid, const cha
         e = calloc(1, sizeof(*e));
         if (!e)
                 return -ENOMEM;
-        *e = (struct caller){
-                .callers = c, .name = strdup(name), .host = strdup(host), .uid = uid, .known = true
-        };
+        *e = (struct caller){ .callers = c,
+                              .name = strdup(name),
+                              .host = strdup(host),
+                              .uid = uid,
+                              .job = job,
+                              .known = true };
         if (!e->name || !e->host) {
                 free(e->name);
                 free(e->host);
@@ -214,6 +217,12 @@ const char *callers_host(struct callers *c, const char *name) {
         const struct caller *e = callers_find(c, name);
 
         return e ? e->host : NULL;
+}
+
+uint32_t callers_job(struct callers *c, const char *name) {
+        const struct caller *e = callers_find(c, name);
+
+        return e ? e->job : 0;
 }
 
 int caller_explain(int r, sd_bus_error *error) {

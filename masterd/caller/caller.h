@@ -42,12 +42,14 @@ DEFINE_CLEANUP(struct callers *, callers_free)
 #define CALLERS_FAR_MAX 8192u
 
 bool caller_is_far(sd_bus_message *m);
-/* From now on that name is this uid on this host. -EBUSY: there are as many as there may be. */
-int callers_far_add(struct callers *c, const char *name, uint32_t uid, const char *host);
+/* From now on that name is this uid on this host, inside that job (0: in none). -EBUSY: there are as many as
+ * there may be. */
+int callers_far_add(struct callers *c, const char *name, uint32_t uid, const char *host, uint32_t job);
 /* It is gone; those are told who asked to be (callers_on_gone()). */
 void callers_far_gone(struct callers *c, const char *name);
-/* The host that a name is of; NULL: this one. */
+/* The host that a name is of; NULL: this one. The job whose executor it is in; 0: in none, or not known. */
 const char *callers_host(struct callers *c, const char *name);
+uint32_t callers_job(struct callers *c, const char *name);
 
 /* The unit that a known name's process is in; NULL: nobody has said so. */
 const char *callers_unit(struct callers *c, const char *name);

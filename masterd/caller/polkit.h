@@ -28,8 +28,9 @@ struct polkit *polkit_free(struct polkit *p);
 
 /* Asks about m's sender, who is uid, and an action. A password may be asked for only with dialog, and if the
  * caller's message allows it. The handler may ask again. Returns 1 when the handler will be called, what it
- * returned where it was called at once, or a negative errno with *ret_error set: then destroy (may be NULL) has been called. Otherwise destroy is called
- * with userdata after the handler, or instead of it when p is freed before. */
+ * returned where it was called at once, or a negative errno with *ret_error set: then destroy (may be NULL)
+ * has been called. Otherwise destroy is called with userdata after the handler, or instead of it when p is
+ * freed before. */
 int polkit_check(struct polkit *p, sd_bus_message *m, uint32_t uid, const char *action, bool dialog,
                  polkit_handler handler, void *userdata, void (*destroy)(void *userdata),
                  sd_bus_error *ret_error);

@@ -339,7 +339,17 @@ void calls_gone(struct manager *m, struct link *l) {
                 m->far = NULL;
 }
 
-void calls_caller(struct link *l, const char *name, uint32_t uid) {
+/* A job has its callers where it has executors. */
+static bool has_job(const struct node *node, uint32_t job) {
+        const struct executor *e;
+
+        DL_FOREACH2 (node->executors, e, node_next)
+                if (e->job->number == job)
+                        return true;
+        return false;
+}
+
+void calls_caller(struct link *l, const char *name, uint32_t uid, uint32_t job) {
         struct host *h = host_of(l->manager, l);
         struct name *n;
 
@@ -353,7 +363,8 @@ void calls_caller(struct link *l, const char *name, uint32_t uid) {
         *n = (struct name){ .host = h, .uid = uid };
         snprintf(n->local, sizeof(n->local), "%s", name);
         name_far(h, name, n->far);
-        if (callers_far_add(l->manager->calls->callers, n->far, uid, l->node->name) < 0) {
+        if (callers_far_add(l->manager->calls->callers, n->far, uid, l->node->name,
+                            job > 0 && has_job(l->node, job) ? job : 0) < 0) {
                 free(n); /* its calls are refused */
                 return;
         }

@@ -34,6 +34,6 @@ int calls_attach(struct link *l);
 /* It is gone, and with it who came by it. */
 void calls_gone(struct manager *m, struct link *l);
 
-/* On that connection, by that name, calls uid; it has left. */
-void calls_caller(struct link *l, const char *name, uint32_t uid);
+/* On that connection, by that name, calls uid, from inside that job (0: of none); it has left. */
+void calls_caller(struct link *l, const char *name, uint32_t uid, uint32_t job);
 void calls_caller_gone(struct link *l, const char *name);

@@ -46,7 +46,7 @@ struct conf {
         struct health_conf health;
         struct exit_rules_conf exit_rules;
         struct relay_conf relay; /* whose calls hosts may hand on */
-        struct layers *layers; /* what the site says of all jobs; NULL: nothing */
+        struct layers *layers;   /* what the site says of all jobs; NULL: nothing */
 };
 
 /* Defaults, then the files; users and groups are not looked up yet (conf_resolve()). -EINVAL where the files

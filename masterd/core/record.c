@@ -94,7 +94,9 @@ static int join_env(const struct job *j, struct store_bytes *ret) {
         row(held.by, held_by) \
         row(held.mode, held_mode) \
         row(kill_grace, kill_grace) \
-        row(kill_status, kill_status)
+        row(kill_status, kill_status) \
+        row(parent, parent) \
+        row(with_parent, with_parent)
 // clang-format on
 
 #define OF_JOB(field, kept) ret->kept = (__typeof__(ret->kept))j->field;

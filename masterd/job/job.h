@@ -136,6 +136,14 @@ struct job {
         struct usage *usage;        /* what its executors held: masterd/life/usage.h */
         bool usage_known;           /* usage is all of it */
 
+        uint32_t parent;  /* the job that it was submitted from; 0: from none, */
+        bool with_parent; /* with which it ends: masterd/life/family.h */
+        struct {
+                struct job *guardian; /* the parent; NULL: it ends with none, or has to */
+                struct job *wards;    /* that end with it */
+                struct job *prev, *next;
+        } family;
+
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
         enum job_event verdict; /* while STOPPING: what it ends as (SUCCEEDED, FAILED, KILLED or REQUEUE) */
         uint64_t kill_grace; /* while STOPPING: the grace that a kill asked for, in usec, + 1; 0: its own */

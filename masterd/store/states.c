@@ -37,6 +37,8 @@ const struct codec_field job_state_codec[] = {
         JOB(U64, 29, kill_grace), /* usec + 1 */
         JOB(U64, 30, placeable_real),
         JOB(U8, 31, kill_status),
+        JOB(U32, 32, parent),
+        JOB(BOOL, 33, with_parent),
         {},
 };
 

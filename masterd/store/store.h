@@ -72,6 +72,8 @@ struct job_state_record {
         uint64_t held_real, froze_real;
         uint64_t kill_grace;
         uint8_t kill_status;
+        uint32_t parent;
+        bool with_parent;
 };
 
 struct job_record {

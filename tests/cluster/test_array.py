@@ -101,6 +101,8 @@ def test_what_an_array_as_a_whole_cannot_do(cluster):
     job = cluster.submit(config("exec sleep 300", array="2,5"))
     cluster.wait_for(lambda: cluster.status(job)["array"]["running"] == 2, what="both elements")
     own = {row[0]["index"]: row[0]["job"] for row in elements(cluster, job).values()}
+    for one in own.values():
+        cluster.wait_state(one, "RUNNING")
     for command in (("stacks",), ("stacks", "worker/0"), ("trace", "--runqueue=1s"), ("exec", "worker/0", "--", "true"), ("exec", "0", "--", "true"), ("forward", "0", "8765"),
                     ("restart",), ("restart", "worker/0"), ("replace", "n1"), ("requeue",), ("succeed",), ("scale", "worker=2"), ("update", "priority=1")):
         done = cluster.run("n1", "primusctl", command[0], str(job), *command[1:], user="ml")

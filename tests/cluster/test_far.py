@@ -114,3 +114,57 @@ def test_settings(new_cluster):
     assert "which is not the master's" in asked("n3", "ml")
     refused = cluster.exec("n1", "journalctl", "-q", "-o", "cat", "-u", MASTERD, "PRIMUS_AUDIT=1", "PRIMUS_AUDIT_FROM=n2").splitlines()
     assert any("uid 1001 on n2" in line and "AccessDenied" in line for line in refused), refused
+
+
+# Submits two children, one of which ends with it, says their numbers, and stays.
+PARENT = """
+set -e
+for option in --with-parent ""; do
+    primusctl run --detach --parsable $option --name=child --mem=64M --cpus=0.1 -- sleep 300
+done
+exec sleep 300
+"""
+
+
+def test_jobs_of_a_job(cluster):
+    """They know their parent, are shown below it, and end with it where they were asked to; over a kill of masterd too."""
+    config = {"name": "parent", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 128, "argv": ["sh", "-c", PARENT]}]}
+    job = cluster.submit(config)
+
+    def children():
+        return [r["job"] for r in cluster.primusctl_json("list") if r.get("parent") == job]
+
+    cluster.wait_for(lambda: len(children()) == 2, 30, "the children")
+    free, ward = children()  # newest first
+    for one in (free, ward):
+        cluster.wait_state(one, "RUNNING", timeout=30)
+    status = cluster.primusctl_json("status", str(ward))
+    assert (status["parent"], status["withParent"]) == (job, True) and cluster.primusctl_json("status", str(free))["withParent"] is False
+    assert f"submitted from inside job {job}, with which it ends" in cluster.primusctl("status", str(ward))
+    tree = [line.split() for line in cluster.primusctl("list", "--tree").splitlines()[1:]]
+    assert [(row[0], row[1]) for row in tree] == [(str(job), "parent"), (str(free), "+"), (str(ward), "+")]
+    cluster.kill9("n1", MASTERD)
+    cluster.wait_nodes()
+    cluster.primusctl("kill", str(job))
+    cluster.wait_state(ward, "KILLED", timeout=30)
+    assert f"its parent, job {job}, has ended" in cluster.primusctl_json("status", str(ward))["reason"]
+    assert cluster.status(free)["state"] == "RUNNING"
+    cluster.primusctl("kill", str(free))
+    # Nobody's child: from a shell, and of another user's job, whose number makes no difference.
+    done = submit(cluster, "n2", JOB, "--with-parent")
+    assert done.returncode == 1 and "does not come from inside a job" in done.stderr
+
+
+def test_a_child_of_an_ended_job(cluster):
+    """A parent that ends while masterd is killed again and again: its ward ends, whatever the new master finds."""
+    config = {"name": "parent", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 128, "argv": ["sh", "-c", PARENT]}]}
+    job = cluster.submit(config)
+    cluster.wait_for(lambda: sum(r.get("parent") == job for r in cluster.primusctl_json("list")) == 2, 30, "the children")
+    free, ward = [r["job"] for r in cluster.primusctl_json("list") if r.get("parent") == job]
+    cluster.primusctl("kill", str(job))
+    for _ in range(3):
+        cluster.kill9("n1", MASTERD)
+        cluster.wait_nodes()
+    cluster.wait_state(ward, "KILLED", timeout=30)
+    assert cluster.status(free)["state"] in ("QUEUED", "STARTING", "RUNNING")
+    cluster.primusctl("kill", str(free))

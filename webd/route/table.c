@@ -73,7 +73,7 @@ static int join_trial(json_t *const results[static ROUTE_CALLS_MAX], unsigned lo
                 QUERY_OPTION("startWithin", "s"), QUERY_OPTION("begin", "s"), QUERY_OPTION("after", "as"),   \
                 QUERY_OPTION("array", "s"), QUERY_OPTION("requeue", "b"), QUERY_OPTION("preemptible", "b"),  \
                 QUERY_OPTION("waitForHosts", "b"), QUERY_OPTION("signal", "s"),                              \
-                QUERY_OPTION("savepoint", "s"), QUERY_OPTION("cwd", "path")
+                QUERY_OPTION("savepoint", "s"), QUERY_OPTION("cwd", "path"), QUERY_OPTION("withParent", "b")
 
 const struct route routes[] = {
         /* ---- the cluster ---- */

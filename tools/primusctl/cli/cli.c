@@ -186,7 +186,7 @@ static int unreachable(const struct cli *c, const char *why) {
         return CLI_UNREACHABLE;
 }
 
-static void nap(uint64_t usec) {
+static void sleep_usec(uint64_t usec) {
         (void)nanosleep(
                 &(struct timespec){ (time_t)(usec / USEC_PER_SEC), (long)(usec % USEC_PER_SEC) * 1000 },
                 NULL);
@@ -199,7 +199,7 @@ static int open_here(struct cli *c, uint64_t patience) {
 
         while ((r = master_bus_open(&c->bus, &c->agent)) == -ECONNREFUSED &&
                now_boot() < usec_add(since, patience))
-                nap(100 * USEC_PER_MSEC);
+                sleep_usec(100 * USEC_PER_MSEC);
         return r;
 }
 
@@ -321,7 +321,7 @@ int cli_send(struct cli *c, sd_bus_message *m, sd_bus_error *ret_error, sd_bus_m
                 else
                         return r;
                 sd_bus_error_free(ret_error);
-                nap(pause);
+                sleep_usec(pause);
         }
 }
 

@@ -17,7 +17,7 @@
 #include "tools/primusctl/view/users.h"
 
 struct list_options {
-        bool all, mine, elements;
+        bool all, mine, elements, tree;
         const char *state, *user, *since, *name, *array;
         uint32_t limit;
 };
@@ -87,7 +87,9 @@ static const char *say_empty(const struct list_options *o) {
         return o->all ? "There is no job" : "No job waits or runs; -a shows those that have ended, too";
 }
 
-static void show_row(struct table *t, const json_t *row, uint64_t now) {
+#define DEPTH_MAX 16u /* that is shown */
+
+static void show_row(struct table *t, const json_t *row, unsigned depth, uint64_t now) {
         uint64_t started = json_get_number(row, "started"), ended = json_get_number(row, "ended");
         uint64_t begin = started ? started : json_get_number(row, "submitted");
         const char *state = json_get_text(row, "state"), *text = json_get_text(row, "reason");
@@ -102,7 +104,8 @@ static void show_row(struct table *t, const json_t *row, uint64_t now) {
         else
                 table_set(t, 0, COLOR_BOLD, "%" PRIu64 "%s", json_get_number(row, "job"),
                           json_object_get(row, "elements") ? "[]" : "");
-        table_set(t, 1, COLOR_NONE, "%s", json_get_text(row, "name"));
+        table_set(t, 1, COLOR_NONE, "%*s%s%s", depth > 0 ? 2 * (int)(depth - 1) : 0, "",
+                  depth > 0 ? "+ " : "", json_get_text(row, "name"));
         table_set(t, 2, COLOR_NONE, "%s", json_get_text(row, "user"));
         table_set(t, 3, color_of_state(state), "%s", state);
         table_set(t, 4, COLOR_NONE, "%s",
@@ -112,6 +115,86 @@ static void show_row(struct table *t, const json_t *row, uint64_t now) {
         table_set(t, 5, COLOR_NONE, "%" PRIu64 "/%" PRIu64, json_get_number(row, "running"),
                   json_get_number(row, "wanted"));
         table_set(t, 6, COLOR_NONE, "%s", reason ? reason : text);
+}
+
+/* ---- the tree ---- */
+
+struct branch {
+        uint64_t parent; /* 0: of none that is listed */
+        size_t row;
+};
+
+static int by_parent(const void *a, const void *b) {
+        const struct branch *x = a, *y = b;
+
+        if (x->parent != y->parent)
+                return x->parent < y->parent ? -1 : 1;
+        return x->row < y->row ? -1 : 1;
+}
+
+struct tree {
+        const json_t *rows;
+        struct branch *branches; /* by parent, then as they are listed */
+        size_t n;
+        struct table *table;
+        uint64_t now;
+};
+
+/* The first that has this parent, or would stand there. */
+static size_t first_of(const struct tree *t, uint64_t parent) {
+        size_t low = 0, high = t->n;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (t->branches[middle].parent < parent)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+/* A job's parent is an earlier one, so this comes to an end. */
+static void show_branch(const struct tree *t, uint64_t parent, unsigned depth) {
+        for (size_t i = first_of(t, parent); i < t->n && t->branches[i].parent == parent; i++) {
+                const json_t *row = json_array_get(t->rows, t->branches[i].row);
+
+                if (table_row(t->table) >= 0)
+                        show_row(t->table, row, MIN(depth, DEPTH_MAX), t->now);
+                show_branch(t, json_get_number(row, "job"), depth + 1);
+        }
+}
+
+static int by_number(const void *a, const void *b) {
+        const uint64_t *x = a, *y = b;
+
+        return (*x > *y) - (*x < *y);
+}
+
+static int show_tree(const struct cli *c, const json_t *rows, struct table *table, uint64_t now) {
+        struct tree t = { .rows = rows, .n = json_array_size(rows), .table = table, .now = now };
+        _cleanup_free_ struct branch *branches = calloc(t.n + 1, sizeof(*branches));
+        _cleanup_free_ uint64_t *numbers = calloc(t.n + 1, sizeof(*numbers));
+        const json_t *row;
+        size_t i;
+
+        if (!branches || !numbers)
+                return cli_oom(c);
+        t.branches = branches;
+        json_array_foreach (rows, i, row)
+                numbers[i] = json_get_number(row, "job");
+        qsort(numbers, t.n, sizeof(*numbers), by_number);
+        json_array_foreach (rows, i, row) {
+                uint64_t parent = json_get_number(row, "parent");
+                bool listed = parent < json_get_number(row, "job") &&
+                              bsearch(&parent, numbers, t.n, sizeof(*numbers), by_number);
+
+                branches[i] = (struct branch){ listed ? parent : 0, i };
+        }
+        qsort(branches, t.n, sizeof(*branches), by_parent);
+        show_branch(&t, 0, 0);
+        return 0;
 }
 
 static int print_table(const struct cli *c, const json_t *rows, const struct list_options *o) {
@@ -132,10 +215,13 @@ static int print_table(const struct cli *c, const json_t *rows, const struct lis
 
         if (r)
                 return r;
-        json_array_foreach (rows, i, row)
-                if (table_row(t) >= 0)
-                        show_row(t, row, now);
-        return table_print_or(c, t, say_empty(o));
+        if (o->tree)
+                r = show_tree(c, rows, t, now);
+        else
+                json_array_foreach (rows, i, row)
+                        if (table_row(t) >= 0)
+                                show_row(t, row, 0, now);
+        return r ? r : table_print_or(c, t, say_empty(o));
 }
 
 static int list_run(struct cli *c, void *options, char **args, size_t n) {
@@ -159,6 +245,8 @@ static const struct cli_option list_options[] = {
           "only jobs submitted since: 2d (ago), 08:00, 2026-01-31" },
         { "elements", 0, NULL, NULL, offsetof(struct list_options, elements),
           "also every element of arrays, which else are a line each" },
+        { "tree", 0, NULL, NULL, offsetof(struct list_options, tree),
+          "jobs that were submitted from inside of others below these" },
         { "array", 0, "JOB", option_string, offsetof(struct list_options, array),
           "the elements of this array only" },
         { "state", 0, "STATE", option_string, offsetof(struct list_options, state),

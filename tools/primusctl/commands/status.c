@@ -164,8 +164,12 @@ static void print_line(const char *before, const char *text) {
 static void print_reason(const json_t *job) {
         const char *reason = json_get_text(job, "reason");
         _cleanup_free_ char *named = users_named(reason, user_lookup_here);
+        uint64_t parent = json_get_number(job, "parent");
 
         print_line("  ", named ? named : reason);
+        if (parent > 0)
+                printf("  submitted from inside job %" PRIu64 "%s\n", parent,
+                       json_is_true(json_object_get(job, "withParent")) ? ", with which it ends" : "");
 }
 
 static int print_result(const struct cli *c, const json_t *job) {

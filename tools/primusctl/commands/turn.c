@@ -49,6 +49,8 @@ int turn_append(sd_bus_message *m, const struct turn_options *t) {
                 r = sd_bus_message_append(m, "{sv}", "signal", "s", t->signal);
         if (r >= 0 && t->time)
                 r = sd_bus_message_append(m, "{sv}", "timeLimit", "s", t->time);
+        if (t->with_parent)
+                r = r < 0 ? r : sd_bus_message_append(m, "{sv}", "withParent", "b", 1);
         if (t->start_within)
                 r = r < 0 ? r : sd_bus_message_append(m, "{sv}", "startWithin", "s", t->start_within);
         return r;

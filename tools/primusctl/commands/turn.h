@@ -12,7 +12,7 @@ struct turn_options {
         const char *queue, *signal, *time, *start_within;
         const char *priority; /* a number, checked */
         const char *visible;  /* a word, checked */
-        bool requeue, preemptible, for_hosts;
+        bool requeue, preemptible, for_hosts, with_parent;
 };
 
 int option_priority(const char *value, void *target, const char **ret_why); /* const char * */
@@ -63,6 +63,12 @@ int option_visible(const char *value, void *target, const char **ret_why); /* th
                   NULL,                                                                                      \
                   offsetof(struct type, member.for_hosts),                                                   \
                   "also when no host of the cluster is what it needs: one may come" },                       \
+                { "with-parent",                                                                             \
+                  0,                                                                                         \
+                  NULL,                                                                                      \
+                  NULL,                                                                                      \
+                  offsetof(struct type, member.with_parent),                                                 \
+                  "from inside a job: ends when that one does" },                                            \
         {                                                                                                    \
                 "signal", 0, "SIG[@T]", option_string, offsetof(struct type, member.signal),                 \
                         "a signal that the job gets T (60s) before its time limit or a preemption stops it"  \

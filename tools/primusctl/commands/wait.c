@@ -63,7 +63,7 @@ struct wait_options {
 };
 
 /* By one connection to the bus: those that have not ended. */
-static int follow(struct waiting *waiting) {
+static int follow_jobs(struct waiting *waiting) {
         struct watch *watches[JOBS_MAX] = { NULL };
         struct cli *c = waiting->cli;
         int r = watch_loop_new(c, &waiting->event);
@@ -101,11 +101,11 @@ static int wait_run(struct cli *c, void *options, char **args, size_t n) {
         for (size_t i = 0; !r && i < jobs; i++)
                 r = cli_job(c, n > 0 ? args[i] : NULL, &waiting->jobs[i].job);
         if (!r)
-                r = follow(waiting);
+                r = follow_jobs(waiting);
         while (c->lost) {
                 r = cli_connect_again(c);
                 if (!r)
-                        r = follow(waiting);
+                        r = follow_jobs(waiting);
         }
         return r;
 }
