@@ -8,11 +8,14 @@
 #include <systemd/sd-event.h>
 
 #include "agentd/calls/calls.h"
+#include "agentd/calls/gate.h"
 
 /* Who is at the other end of a connection to the socket. */
 struct caller {
         struct calls *calls;
+        struct gate *gate;
         sd_bus *bus;
+        size_t unread; /* bytes that it was sent since it had read all */
         char name[24]; /* ":0.7", for masterd, and on this connection */
         uint32_t uid, job;
         bool told, over; /* masterd has heard of it; it is freed in the next turn */
@@ -24,6 +27,7 @@ struct call {
         struct caller *caller;
         sd_bus_message *message; /* as it came */
         sd_bus_slot *slot;       /* masterd has it; else it waits */
+        size_t bytes;            /* of the message, about, once it is handed on */
         uint64_t since;
         struct call *prev, *next;
 };
@@ -46,6 +50,7 @@ struct calls {
         sd_bus_slot *filter; /* on the connection to masterd: signals */
         struct call *calls;
         unsigned n_calls;
+        size_t bytes; /* of these */
         sd_event_source *patience, *idle;
         bool patient; /* the former is set */
         bool lost;    /* the connection is, and callers have heard of it */
@@ -55,7 +60,9 @@ struct calls {
 
 int door_open(struct calls *q);
 void door_close(struct calls *q);
-/* To one of them, or to all (e NULL). Who does not read is hung up on. */
+/* An answer, of so many bytes. Who does not read is hung up on. */
+void door_answer(struct caller *e, sd_bus_message *reply, size_t bytes);
+/* To one of them, or to all (e NULL). The same. */
 void door_signal(struct calls *q, struct caller *e, sd_bus_message *signal);
 /* The service is not there any more, or is again. */
 void door_owner(struct calls *q, bool there);

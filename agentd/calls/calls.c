@@ -26,6 +26,7 @@ static void call_free(struct call *c) {
 
         DL_DELETE(q->calls, c);
         q->n_calls--;
+        q->bytes -= c->bytes;
         sd_bus_slot_unref(c->slot);
         sd_bus_message_unref(c->message);
         free(c);
@@ -60,24 +61,15 @@ static int one_way(struct calls *q, const char *member, const struct caller *e, 
         return link_send(q->link, m);
 }
 
-/* masterd's, or sd-bus's own where the connection broke. */
-static int hand_back(sd_bus_message *call, sd_bus_message *answer) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        const sd_bus_error *e = sd_bus_message_get_error(answer);
-
-        if (e)
-                TRY(sd_bus_message_new_method_error(call, &reply, e));
-        else {
-                TRY(sd_bus_message_new_method_return(call, &reply));
-                TRY(message_copy(reply, answer, LINK_MESSAGE_MAX));
-        }
-        return sd_bus_send(NULL, reply, NULL);
-}
-
+/* It is masterd's, or sd-bus's own where the connection broke. */
 static int on_answer(sd_bus_message *answer, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         struct call *c = userdata;
+        size_t bytes;
 
-        if (hand_back(c->message, answer) < 0)
+        if (message_copy_answer(c->message, answer, LINK_MESSAGE_MAX, &reply, &bytes) >= 0)
+                door_answer(c->caller, reply, bytes);
+        else
                 calls_refuse(c->message, SD_BUS_ERROR_FAILED, "The master's answer cannot be handed back");
         call_free(c);
         return 0;
@@ -94,7 +86,8 @@ static int hand_on(struct calls *q, struct call *c) {
                                            sd_bus_message_get_interface(c->message),
                                            sd_bus_message_get_member(c->message)));
         TRY(sd_bus_message_set_sender(m, c->caller->name));
-        TRY(message_copy(m, c->message, CALLS_BYTES_MAX));
+        TRY(message_copy(m, c->message, CALL_BYTES_MAX, &c->bytes));
+        q->bytes += c->bytes;
         if (sd_bus_message_get_expect_reply(c->message) > 0)
                 return sd_bus_call_async(bus, &c->slot, m, on_answer, c, UINT64_MAX);
         TRY(sd_bus_message_set_expect_reply(m, false));
@@ -224,12 +217,18 @@ void calls_caller_gone(struct caller *e) {
 }
 
 static bool has_room(const struct calls *q, const struct caller *e) {
+        unsigned n = 0, waiting = 0;
         const struct call *c;
-        unsigned n = 0;
+        size_t bytes = 0;
 
         DL_FOREACH (q->calls, c)
-                n += c->caller->uid == e->uid;
-        return q->n_calls < CALLS_MAX && n < CALLS_PER_USER_MAX;
+                if (c->caller->uid == e->uid) {
+                        n++;
+                        waiting += !c->slot;
+                        bytes += c->bytes;
+                }
+        return q->n_calls < CALLS_MAX && q->bytes < CALLS_BYTES_MAX && n < CALLS_PER_USER_MAX &&
+               waiting < CALLS_WAITING_PER_USER_MAX && bytes < CALLS_BYTES_PER_USER_MAX;
 }
 
 void calls_take(struct caller *e, sd_bus_message *call) {
@@ -238,7 +237,7 @@ void calls_take(struct caller *e, sd_bus_message *call) {
 
         if (!c) {
                 calls_refuse(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
-                             "Too many calls of this host wait for their answers; try again");
+                             "Too many of your calls, or of this host's, wait for their answers; try again");
                 return;
         }
         *c = (struct call){ .caller = e, .message = sd_bus_message_ref(call), .since = now_boot() };

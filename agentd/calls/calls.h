@@ -19,10 +19,20 @@ struct calls;
 struct link;
 
 #define CALLS_CALLERS_MAX 1024u /* as masterd has it for a host */
-#define CALLS_CALLERS_PER_USER_MAX 256u
+#define CALLS_CALLERS_PER_USER_MAX 128u
 #define CALLS_MAX 1024u /* that are not answered */
 #define CALLS_PER_USER_MAX 256u
-#define CALLS_BYTES_MAX ((size_t)16 << 20) /* of one */
+#define CALLS_WAITING_PER_USER_MAX 4u    /* of these, without a connection to masterd */
+#define CALL_BYTES_MAX ((size_t)8 << 20) /* of one: a configuration, variables and secrets */
+/* A user who has calls with so many bytes under way has room for no more; nor has anybody, where all have so
+ * many. */
+#define CALLS_BYTES_PER_USER_MAX ((size_t)16 << 20)
+#define CALLS_BYTES_MAX ((size_t)128 << 20)
+/* Messages of more are large: so many of them may a user be sending at a time. */
+#define CALLS_LARGE ((size_t)256 << 10)
+#define CALLS_LARGE_PER_USER_MAX 4u
+#define CALLS_UNREAD_MAX 1024u                    /* messages that a caller has not read, */
+#define CALLS_UNREAD_BYTES_MAX ((size_t)32 << 20) /* and bytes */
 
 /* The job whose executor the process at the other end of fd is in; 0: none. */
 typedef uint32_t (*calls_job_of)(int fd, void *userdata);

@@ -27,7 +27,6 @@
 #define LOCAL_PATH BUS_PATH "/Local"
 #define OWNER ":0.0" /* what the service is called here */
 #define ACCEPT_TURN 16u
-#define UNREAD_MAX 1024u /* messages that a caller has not read */
 
 /* ---- callers ---- */
 
@@ -38,6 +37,7 @@ static void caller_free(struct caller *e) {
         DL_DELETE(q->callers, e);
         q->n_callers--;
         sd_bus_close_unref(e->bus);
+        gate_free(e->gate);
         free(e);
 }
 
@@ -56,16 +56,24 @@ static void hang_up(struct caller *e) {
         (void)sd_event_source_set_enabled(e->calls->over, SD_EVENT_ONESHOT);
 }
 
-static int send_to(struct caller *e, sd_bus_message *m) {
+static int send_to(struct caller *e, sd_bus_message *m, size_t bytes) {
         uint64_t n = 0;
         int r;
 
         if (e->over)
                 return -ENOTCONN;
         r = sd_bus_send(e->bus, m, NULL);
-        if (r < 0 || (sd_bus_get_n_queued_write(e->bus, &n) >= 0 && n > UNREAD_MAX))
+        if (r < 0 || sd_bus_get_n_queued_write(e->bus, &n) < 0 || n == 0)
+                e->unread = 0;
+        else
+                e->unread += bytes;
+        if (r < 0 || n > CALLS_UNREAD_MAX || e->unread > CALLS_UNREAD_BYTES_MAX)
                 hang_up(e);
         return r;
+}
+
+void door_answer(struct caller *e, sd_bus_message *reply, size_t bytes) {
+        (void)send_to(e, reply, bytes);
 }
 
 /* ---- what a bus is asked ---- */
@@ -161,7 +169,8 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 1;
 }
 
-static int copy_signal(const struct caller *e, sd_bus_message *from, sd_bus_message **ret) {
+static int copy_signal(const struct caller *e, sd_bus_message *from, sd_bus_message **ret,
+                       size_t *ret_bytes) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 
         TRY(sd_bus_message_new_signal(e->bus, &m, sd_bus_message_get_path(from),
@@ -169,7 +178,7 @@ static int copy_signal(const struct caller *e, sd_bus_message *from, sd_bus_mess
         TRY(sd_bus_message_set_sender(m, OWNER));
         if (sd_bus_message_get_destination(from))
                 TRY(sd_bus_message_set_destination(m, e->name));
-        TRY(message_copy(m, from, LINK_MESSAGE_MAX));
+        TRY(message_copy(m, from, LINK_MESSAGE_MAX, ret_bytes));
         *ret = TAKE_PTR(m);
         return 0;
 }
@@ -177,8 +186,10 @@ static int copy_signal(const struct caller *e, sd_bus_message *from, sd_bus_mess
 static void signal_to(struct caller *e, sd_bus_message *signal) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 
-        if (!e->over && copy_signal(e, signal, &m) >= 0)
-                (void)send_to(e, m);
+        size_t bytes;
+
+        if (!e->over && copy_signal(e, signal, &m, &bytes) >= 0)
+                (void)send_to(e, m, bytes);
 }
 
 void door_signal(struct calls *q, struct caller *to, sd_bus_message *signal) {
@@ -197,7 +208,7 @@ static int owner_signal(struct caller *e, bool there) {
         TRY(sd_bus_message_new_signal(e->bus, &m, BUS_PATH, BUS_NAME, "NameOwnerChanged"));
         TRY(sd_bus_message_set_sender(m, BUS_NAME));
         TRY(sd_bus_message_append(m, "sss", MASTER_NAME, there ? "" : OWNER, there ? OWNER : ""));
-        return send_to(e, m);
+        return send_to(e, m, 0);
 }
 
 void door_owner(struct calls *q, bool there) {
@@ -218,15 +229,35 @@ static unsigned callers_of(const struct calls *q, uint32_t uid) {
         return n;
 }
 
+static bool large_comes(void *userdata) {
+        const struct caller *e = userdata, *other;
+        unsigned n = 0;
+
+        DL_FOREACH (e->calls->callers, other)
+                n += other->uid == e->uid && other->gate && gate_is_large(other->gate);
+        return n <= CALLS_LARGE_PER_USER_MAX;
+}
+
+static void gate_ended(void *userdata) {
+        hang_up(userdata);
+}
+
+static const struct gate_options gate_options = {
+        .message_max = CALL_BYTES_MAX, .large = CALLS_LARGE, .large_comes = large_comes, .ended = gate_ended
+};
+
+/* Who it is, the kernel has said of the connection; what the other end says of itself makes no difference. */
 static int start_bus(struct caller *e, int fd) {
-        _cleanup_close_ int mine = fd;
+        _cleanup_close_ int end = -EBADF;
         sd_id128_t id;
 
+        TRY(gate_new(e->calls->event, fd, &gate_options, e, &end, &e->gate));
         TRY(sd_id128_randomize(&id));
         TRY(sd_bus_new(&e->bus));
         TRY(sd_bus_set_description(e->bus, "caller"));
-        TRY(sd_bus_set_fd(e->bus, mine, mine));
-        TAKE_FD(mine);
+        TRY(sd_bus_set_fd(e->bus, end, end));
+        TAKE_FD(end);
+        TRY(sd_bus_set_anonymous(e->bus, true));
         TRY(sd_bus_set_server(e->bus, true, id));
         TRY(sd_bus_negotiate_fds(e->bus, false));
         TRY(sd_bus_start(e->bus));

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/try.h"
 #include "lib/wire/skip.h"
 
@@ -85,12 +86,30 @@ static int copy_next(sd_bus_message *to, sd_bus_message *from, size_t *left) {
         return 1;
 }
 
-int message_copy(sd_bus_message *to, sd_bus_message *from, size_t max) {
+int message_copy(sd_bus_message *to, sd_bus_message *from, size_t max, size_t *ret_size) {
         size_t left = max;
         int r;
 
         TRY(sd_bus_message_rewind(from, true));
         while ((r = copy_next(to, from, &left)) > 0)
                 ;
+        if (ret_size)
+                *ret_size = max - left;
         return r;
+}
+
+int message_copy_answer(sd_bus_message *call, sd_bus_message *answer, size_t max, sd_bus_message **ret,
+                        size_t *ret_size) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const sd_bus_error *e = sd_bus_message_get_error(answer);
+
+        *ret_size = 0;
+        if (e)
+                TRY(sd_bus_message_new_method_error(call, &reply, e));
+        else {
+                TRY(sd_bus_message_new_method_return(call, &reply));
+                TRY(message_copy(reply, answer, max, ret_size));
+        }
+        *ret = TAKE_PTR(reply);
+        return 0;
 }

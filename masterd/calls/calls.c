@@ -46,6 +46,7 @@ struct call {
         struct name *name;
         sd_bus_message *message; /* as it came */
         sd_bus_slot *slot;       /* its answer on the inner bus */
+        size_t bytes;            /* of the message, about */
         struct call *prev, *next;
 };
 
@@ -58,6 +59,7 @@ struct host {
         unsigned n_names;
         struct call *calls;
         unsigned n_calls;
+        size_t bytes;      /* of these */
         UT_hash_handle hh; /* by link */
 };
 
@@ -104,6 +106,7 @@ static struct name *name_of(const struct host *h, const char *local) {
 static void call_free(struct call *c) {
         DL_DELETE(c->host->calls, c);
         c->host->n_calls--;
+        c->host->bytes -= c->bytes;
         sd_bus_slot_unref(c->slot);
         sd_bus_message_unref(c->message);
         free(c);
@@ -175,14 +178,9 @@ static int refuse_call(sd_bus_message *call, const char *name, const char *why) 
 /* Back to the host, as it is. */
 static int hand_back(sd_bus_message *call, sd_bus_message *answer) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        const sd_bus_error *e = sd_bus_message_get_error(answer);
+        size_t size;
 
-        if (e)
-                TRY(sd_bus_message_new_method_error(call, &reply, e));
-        else {
-                TRY(sd_bus_message_new_method_return(call, &reply));
-                TRY(message_copy(reply, answer, LINK_MESSAGE_MAX));
-        }
+        TRY(message_copy_answer(call, answer, LINK_MESSAGE_MAX, &reply, &size));
         return reply_send(reply);
 }
 
@@ -199,14 +197,15 @@ static int on_answer(sd_bus_message *answer, void *userdata, sd_bus_error *error
         return 0;
 }
 
-static int make_call(struct manager *m, const struct name *n, sd_bus_message *call, sd_bus_message **ret) {
+static int make_call(struct manager *m, const struct name *n, sd_bus_message *call, sd_bus_message **ret,
+                     size_t *ret_bytes) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *inner = NULL;
 
         TRY(sd_bus_message_new_method_call(m->calls->outside, &inner, NULL, sd_bus_message_get_path(call),
                                            sd_bus_message_get_interface(call),
                                            sd_bus_message_get_member(call)));
         TRY(sd_bus_message_set_sender(inner, n->far));
-        TRY(message_copy(inner, call, LINK_MESSAGE_MAX));
+        TRY(message_copy(inner, call, LINK_MESSAGE_MAX, ret_bytes));
         *ret = TAKE_PTR(inner);
         return 0;
 }
@@ -214,9 +213,10 @@ static int make_call(struct manager *m, const struct name *n, sd_bus_message *ca
 static int hand_on(struct host *h, struct name *n, sd_bus_message *call) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *inner = NULL;
         struct call *c;
+        size_t bytes;
         int r;
 
-        TRY(make_call(h->manager, n, call, &inner));
+        TRY(make_call(h->manager, n, call, &inner, &bytes));
         if (!sd_bus_message_get_expect_reply(call)) {
                 TRY(sd_bus_message_set_expect_reply(inner, false));
                 return sd_bus_send(NULL, inner, NULL);
@@ -224,9 +224,10 @@ static int hand_on(struct host *h, struct name *n, sd_bus_message *call) {
         c = calloc(1, sizeof(*c));
         if (!c)
                 return -ENOMEM;
-        *c = (struct call){ .host = h, .name = n, .message = sd_bus_message_ref(call) };
+        *c = (struct call){ .host = h, .name = n, .message = sd_bus_message_ref(call), .bytes = bytes };
         DL_APPEND(h->calls, c);
         h->n_calls++;
+        h->bytes += bytes;
         /* Some are answered when something has happened, so nothing here is in a hurry. */
         r = sd_bus_call_async(h->manager->calls->outside, &c->slot, inner, on_answer, c, UINT64_MAX);
         if (r < 0)
@@ -255,7 +256,7 @@ static int on_message(sd_bus_message *call, void *userdata, sd_bus_error *error)
                 note_refusal(n, call, why);
                 return refuse_call(call, SD_BUS_ERROR_ACCESS_DENIED, why);
         }
-        if (h->n_calls >= CALLS_MAX)
+        if (h->n_calls >= CALLS_MAX || h->bytes >= CALLS_BYTES_MAX)
                 return refuse_call(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
                                    "Too many calls of this host wait for their answers; try again");
         r = hand_on(h, n, call);
@@ -272,7 +273,7 @@ static int tell_host(const struct host *h, const struct name *n, sd_bus_message 
                                       sd_bus_message_get_member(signal)));
         if (n)
                 TRY(sd_bus_message_set_destination(outer, n->local));
-        TRY(message_copy(outer, signal, LINK_MESSAGE_MAX));
+        TRY(message_copy(outer, signal, LINK_MESSAGE_MAX, NULL));
         return sd_bus_send(NULL, outer, NULL);
 }
 

@@ -15,8 +15,9 @@ struct link;
 struct manager;
 struct node;
 
-#define CALLS_NAMES_MAX 1024u /* of one host */
-#define CALLS_MAX 1024u       /* of one host, that are not answered */
+#define CALLS_NAMES_MAX 1024u              /* of one host */
+#define CALLS_MAX 1024u                    /* of one host, that are not answered; */
+#define CALLS_BYTES_MAX ((size_t)64 << 20) /* with so many bytes, and one more call */
 
 /* -ENOMEM. */
 int calls_new(struct manager *m);

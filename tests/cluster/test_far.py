@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls from hosts that are not the master's, and from inside jobs."""
 import json
+import os
+import shutil
 import time
 
+import pytest
 from sandbox import AGENTD, MASTERD
 
 SOCKET = "/run/primus/agent/master.sock"
@@ -168,3 +171,121 @@ def test_a_child_of_an_ended_job(cluster):
     cluster.wait_state(ward, "KILLED", timeout=30)
     assert cluster.status(free)["state"] in ("QUEUED", "STARTING", "RUNNING")
     cluster.primusctl("kill", str(free))
+
+
+def test_a_captured_host(new_cluster, build, tmp_path):
+    """With a good certificate, and any uid that it likes: it speaks for whom it may, and for nobody else, under no name of another."""
+    program = os.path.join(build, "tests/false-calls")
+    if not os.path.exists(program):
+        pytest.skip("false-calls is not built")
+    shutil.copy(program, tmp_path / "false-calls")
+    cluster = new_cluster(3, conf=["masterd.conf:Master.RelayFrom=n1 n3:ml"], binds=[f"{tmp_path}:/shared"])
+    mine = cluster.submit(JOB, user="eve")
+    cluster.wait_state(mine, "RUNNING", timeout=30)
+    manager = "/org/primus/Master1 org.primus.Master1.Manager"
+
+    def says(node, *lines):
+        return cluster.exec(node, "/shared/false-calls", "n1", "7747", input="".join(line + "\n" for line in lines)).splitlines()
+
+    assert says("n2", "caller :0.1 1000") == ["refused: no calls are taken from this host"]
+    said = says("n3", "caller :0.1 1000", "caller :0.2 0", "caller :0.3 1001", "caller :0.4 5", "caller :0.5 65534", "caller :0.1 1001", "caller :far.n1.0.1 1000",
+                "caller org.primus.Master1 1000", "caller :1.2.3 1000", f"caller :0.6 1000 {mine}", "caller :0.7 4294967295",
+                *(f"call {name} {manager} ListJobs" for name in (":0.1", ":0.2", ":0.3", ":0.4", ":0.5", ":0.7", ":0.8", ":far.n1.0.1", ":1.2", "org.primus.Master1", "-")),
+                "gone :0.9", "gone :0.2", f"call :0.2 {manager} ListJobs",
+                f"call :0.6 /org/primus/Master1/job/{mine} org.primus.Master1.Job GetConfig", f"call :0.1 /org/primus/Master1/job/{mine} org.primus.Master1.Job Succeed",
+                f"call :0.1 {manager} Backup", "call :0.1 /org/primus/Link1 org.freedesktop.DBus.Introspectable Introspect",
+                "call :0.1 / org.freedesktop.DBus.Peer Ping", f"call :0.1 {manager} NoSuch", "call :0.1 /x a.b c")
+    answers = {line.split(": ")[0]: line.split(": ", 1)[1] for line in said}
+    assert answers[":0.1 ListJobs"] == "ok" and answers[":0.1 Ping"] == "ok", said
+    for name in (":0.2", ":0.3", ":0.4", ":0.5", ":0.7", ":0.8", ":far.n1.0.1", ":1.2", "org.primus.Master1", "-"):
+        assert "AccessDenied" in answers[f"{name} ListJobs"], (name, said)
+    assert "AccessDenied" in answers[":0.6 GetConfig"] and "without an answer" not in said[-1], said
+    for what in ("Succeed", "Backup", "NoSuch", "c"):
+        assert answers[f":0.1 {what}"] != "ok", said
+    # As many names as there may be; and none of them is left.
+    said = says("n3", "flood :0. 1050", f"call :0.1000 {manager} ListJobs", f"call :0.1040 {manager} ListJobs")
+    assert sorted(said) == sorted([":0.1000 ListJobs: ok", next(line for line in said if line.startswith(":0.1040 ListJobs: org.freedesktop.DBus.Error.AccessDenied"))])
+    for _ in range(12):
+        assert says("n3", "flood :0. 1000", f"call :0.999 {manager} ListJobs") == [":0.999 ListJobs: ok"]
+    assert cluster.status(mine)["state"] == "RUNNING" and cluster.exec("n3", "primusctl", "list", user="ml")
+    # The honest agent has its connection again, and who is where is in the audit.
+    told = cluster.exec("n1", "journalctl", "-q", "-o", "cat", "-u", MASTERD, "PRIMUS_AUDIT=1", "PRIMUS_AUDIT_FROM=n3")
+    assert "uid 0 on n3" in told and "uid 1001 on n3" in told
+
+
+# What users of a host may send to its agent's socket: no D-Bus, too much of it, and nothing more; and never reading.
+SOCKET_TRIALS = r"""
+import os, socket, struct, sys, time
+PATH = "/run/primus/agent/master.sock"
+
+def connect():
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(10)
+    s.connect(PATH)
+    return s
+
+def ended(s):
+    try:
+        while s.recv(65536):
+            pass
+        return True
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+
+def login(s):
+    s.sendall(b"\0AUTH EXTERNAL " + str(os.getuid()).encode().hex().encode() + b"\r\n")
+    assert s.recv(1024).startswith(b"OK ")
+    s.sendall(b"BEGIN\r\n")
+
+def header(body, fields=b""):
+    return struct.pack("<BBBBIII", ord("l"), 1, 0, 1, body, 1, len(fields)) + fields
+
+for junk in (b"GET / HTTP/1.1\r\n\r\n" * 100, b"\0" * 5000, b"\0AUTH EXTERNAL\r\n" * 200, os.urandom(5000)):
+    s = connect()
+    try:
+        s.sendall(junk)
+        s.shutdown(socket.SHUT_WR)
+    except ConnectionError:
+        pass
+    assert ended(s), junk[:20]
+s = connect()
+login(s)
+s.sendall(header(100 << 20))
+assert ended(s), "a message of 100 MiB"
+# Five large ones that never come to an end: the fifth is too many, the others may go on.
+many = [connect() for _ in range(5)]
+for s in many:
+    login(s)
+    s.sendall(header(4 << 20))
+    time.sleep(0.1)
+assert ended(many[4]), "the fifth"
+many[0].settimeout(0.2)
+assert not ended(many[0]), "the first"
+# As many connections as there may be.
+held = []
+refused = 0
+while refused < 20:
+    s = connect()
+    try:
+        login(s)
+        held.append(s)
+    except (AssertionError, ConnectionError):
+        refused += 1
+        time.sleep(0.05)  # those from above may still be on their way out
+print(len(held), flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def test_what_a_user_sends_to_the_socket(cluster):
+    """It is bounded, and another user of the host has the way to the master meanwhile."""
+    before = cluster.main_pid("n2", AGENTD)
+    with cluster.process("n2", "python3", "-c", SOCKET_TRIALS, "5", user="eve") as tries:
+        held = tries.stdout.readline()
+        assert 100 <= int(held) <= 128, held + tries.stdout.read()
+        assert cluster.run("n2", "primusctl", "list", user="ml").returncode == 0
+        assert cluster.run("n2", "primusctl", "list", user="eve").returncode != 0
+    assert cluster.run("n2", "primusctl", "list", user="eve").returncode == 0
+    assert cluster.main_pid("n2", AGENTD) == before

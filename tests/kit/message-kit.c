@@ -39,6 +39,18 @@ sd_bus_message *message_new(void) {
         return m;
 }
 
+sd_bus_message *message_of_every_type(void) {
+        sd_bus_message *m = message_new();
+
+        assert_true(sd_bus_message_append(m, "ybnqiuxtdsog", 1, 1, 2, 3, 4, 5, INT64_C(6), UINT64_C(7), 8.0,
+                                          "s", "/o", "g") >= 0);
+        assert_true(sd_bus_message_append(m, "asa{sv}(s(iay))", 2, "a", "", 2, "k", "v", "ay", 2, 1, 2, "l",
+                                          "aa{ss}", 1, 1, "x", "y", "t", 3, 1, 9) >= 0);
+        assert_true(sd_bus_message_append(m, "aabaxa(dd)v", 1, 2, 1, 0, 2, INT64_C(1), INT64_C(2), 1, 1.0,
+                                          2.0, "v", "(a{yv})", 1, 3, "s", "deep") >= 0);
+        return m;
+}
+
 void message_seal(sd_bus_message *m) {
         assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
         assert_true(sd_bus_message_rewind(m, true) >= 0);

@@ -16,6 +16,9 @@ int message_teardown(void **state);
 
 /* A call on the link. */
 sd_bus_message *message_new(void);
+/* The same with something of every type. */
+#define MESSAGE_EVERY_TYPE "ybnqiuxtdsogasa{sv}(s(iay))aabaxa(dd)v"
+sd_bus_message *message_of_every_type(void);
 /* It can be read from its beginning now. */
 void message_seal(sd_bus_message *m);
 

@@ -14,21 +14,6 @@
 #include "lib/wire/skip.h"
 #include "tests/kit/message-kit.h"
 
-#define TYPES "ybnqiuxtdsogasa{sv}(s(iay))aabaxa(dd)v"
-
-static sd_bus_message *of_all(void) {
-        sd_bus_message *m = message_new();
-
-        assert_true(sd_bus_message_append(m, "ybnqiuxtdsog", 1, 1, 2, 3, 4, 5, INT64_C(6), UINT64_C(7), 8.0,
-                                          "s", "/o", "g") >= 0);
-        assert_true(sd_bus_message_append(m, "asa{sv}(s(iay))", 2, "a", "", 2, "k", "v", "ay", 2, 1, 2, "l",
-                                          "aa{ss}", 1, 1, "x", "y", "t", 3, 1, 9) >= 0);
-        assert_true(sd_bus_message_append(m, "aabaxa(dd)v", 1, 2, 1, 0, 2, INT64_C(1), INT64_C(2), 1, 1.0,
-                                          2.0, "v", "(a{yv})", 1, 3, "s", "deep") >= 0);
-        message_seal(m);
-        return m;
-}
-
 static char *dumped(sd_bus_message *m) {
         _cleanup_fclose_ FILE *f = NULL;
         char *text = NULL;
@@ -43,17 +28,21 @@ static char *dumped(sd_bus_message *m) {
 }
 
 static void test_every_type(void **state) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *from = of_all(), *to = message_new();
-        _cleanup_free_ char *before = dumped(from), *after = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *from = message_of_every_type(), *to = message_new();
+        _cleanup_free_ char *before = NULL, *after = NULL;
+        size_t size = 0;
         int yes;
 
+        message_seal(from);
+        before = dumped(from);
         /* From the beginning, wherever it is read. */
         assert_true(sd_bus_message_rewind(from, true) >= 0);
         assert_true(message_skip(from, "y") >= 0);
         assert_true(sd_bus_message_read_basic(from, 'b', &yes) > 0);
-        assert_int_equal(message_copy(to, from, 1 << 20), 0);
+        assert_int_equal(message_copy(to, from, 1 << 20, &size), 0);
         message_seal(to);
-        assert_string_equal(sd_bus_message_get_signature(to, true), TYPES);
+        assert_true(size > 100 && size < 1000);
+        assert_string_equal(sd_bus_message_get_signature(to, true), MESSAGE_EVERY_TYPE);
         after = dumped(to);
         assert_true(strlen(before) > 100);
         assert_string_equal(after, before);
@@ -63,7 +52,7 @@ static void test_nothing(void **state) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *from = message_new(), *to = message_new();
 
         message_seal(from);
-        assert_int_equal(message_copy(to, from, 0), 0);
+        assert_int_equal(message_copy(to, from, 0, NULL), 0);
         message_seal(to);
         assert_true(sd_bus_message_is_empty(to) > 0);
 }
@@ -91,8 +80,8 @@ static void test_too_much(void **state) {
                 else
                         assert_true(sd_bus_message_append(from, "s", text) >= 0);
                 message_seal(from);
-                assert_int_equal(message_copy(to, from, 100), -E2BIG);
-                assert_int_equal(message_copy(again, from, 1000), 0);
+                assert_int_equal(message_copy(to, from, 100, NULL), -E2BIG);
+                assert_int_equal(message_copy(again, from, 1000, NULL), 0);
         }
 }
 
