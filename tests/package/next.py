@@ -50,7 +50,7 @@ def make(tree, minors):
          r"                r = append_key\(m, keys \+ i, x\);\n)", r'\1        if (r >= 0)\n'
          r'                r = sd_bus_message_append(m, "{sv}", "next", "s", "with every start");' + "\n")
     edit(tree, "agentd/link/link.c", r'"ta\{sv\}", l->seq, 0\)', '"ta{sv}", l->seq, 1, "next", "u", 7)')
-    edit(tree, "agentd/link/link.c", r"PRIMUS_VERSION, 0, 2,", 'PRIMUS_VERSION, 1, "next", 3, "next", "as", 0,')
+    edit(tree, "agentd/link/link.c", r"PRIMUS_VERSION, 0, 3,", 'PRIMUS_VERSION, 1, "next", 4, "next", "as", 0,')
     changelog = os.path.join(tree, "packaging/debian/changelog")
     if os.path.exists(changelog):
         with open(changelog) as f:
