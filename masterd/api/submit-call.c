@@ -20,6 +20,7 @@
 #include "masterd/caller/reply.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/notices.h"
+#include "masterd/core/record.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/revive.h"
 #include "masterd/life/savepoint-text.h"
@@ -268,6 +269,12 @@ static int answer_number(struct manager *m, sd_bus_message *call, uint32_t numbe
 }
 
 int api_submitted(struct manager *m, sd_bus_message *call, struct job *j) {
+        const char *host = callers_host(m->api->callers, sd_bus_message_get_sender(call));
+
+        if (host && j->parent > 0)
+                record_event(m, j, "submitted-from", NULL, "from inside job %u, on host %s", j->parent, host);
+        else if (host)
+                record_event(m, j, "submitted-from", NULL, "from host %s", host);
         notice_job_new(m, j);
         audience_add(j, call, j->owner, false);
         return answer_number(m, call, j->number, j->warnings);

@@ -147,9 +147,10 @@ size_t callers_known(const struct callers *c) {
 }
 
 static struct caller *callers_find(struct callers *c, const char *name) {
-        struct caller *e;
+        struct caller *e = NULL;
 
-        HASH_FIND_STR(c->by_name, name, e);
+        if (name)
+                HASH_FIND_STR(c->by_name, name, e);
         return e && e->known ? e : NULL;
 }
 

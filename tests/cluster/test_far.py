@@ -22,6 +22,7 @@ def test_from_another_host(cluster):
     job = submit(cluster, "n2", JOB)
     cluster.wait_state(job, "RUNNING", timeout=30)
     assert cluster.status(job)["owner"] == 1000
+    assert [e["text"] for e in cluster.events(job, "submitted-from")] == ["from host n2"]
     assert cluster.exec("n2", "primusctl", "logs", str(job), user="ml").endswith("hello\n")
     with cluster.process("n3", "primusctl", "wait", str(job), user="ml") as waits:
         other = cluster.run("n3", "primusctl", "kill", str(job), user="eve")
@@ -143,6 +144,8 @@ def test_jobs_of_a_job(cluster):
         cluster.wait_state(one, "RUNNING", timeout=30)
     status = cluster.primusctl_json("status", str(ward))
     assert (status["parent"], status["withParent"]) == (job, True) and cluster.primusctl_json("status", str(free))["withParent"] is False
+    (event,) = cluster.events(ward, "submitted-from")
+    assert event["text"].startswith(f"from inside job {job}, on host n"), event
     assert f"submitted from inside job {job}, with which it ends" in cluster.primusctl("status", str(ward))
     tree = [line.split() for line in cluster.primusctl("list", "--tree").splitlines()[1:]]
     assert [(row[0], row[1]) for row in tree] == [(str(job), "parent"), (str(free), "+"), (str(ward), "+")]

@@ -480,3 +480,22 @@ def test_training(cluster, browse):
     b.open(f"#/job/{first}/training")
     b.wait("val/accuracy")
     assert b.complaints() == []
+
+
+def test_a_job_that_a_job_submitted(cluster, browse):
+    """It says whose it is, with a way there, and where it came from."""
+    script = "primusctl run --detach --with-parent --name=child --mem=64M --cpus=0.1 -- sleep 300; exec sleep 300"
+    parent = cluster.submit({"name": "parent", "role": [{"roleName": "w", "num": 1, "vcores": 0.1, "memoryMb": 128, "argv": ["sh", "-c", script]}]})
+    cluster.wait_for(lambda: any(j.get("parent") == parent for j in cluster.primusctl_json("list")), 30, "the child")
+    (child,) = [j["job"] for j in cluster.primusctl_json("list") if j.get("parent") == parent]
+    cluster.wait_state(child, "RUNNING")
+    b = browse()
+    b.open(f"#/job/{child}/events")
+    b.wait(f"Submitted from inside job {parent}, with which it ends.")
+    b.wait(f"from inside job {parent}, on host n")
+    b.press(f"job {parent}")
+    b.wait(lambda: "Submitted from inside" not in b.text() and "parent" in b.text(), what="the parent")
+    cluster.kill(parent)
+    b.open(f"#/job/{child}")
+    b.wait(f"its parent, job {parent}, has ended")
+    assert b.complaints() == []

@@ -243,9 +243,9 @@ static char *blame(const struct ended *e, const struct executor *a) {
 
 /* What led to the end, and what was done about it; not what a job does in any case. */
 static bool is_cause(const struct story_event *e) {
-        static const char *const plain[] = { "submitted", "placed",      "executor-succeeded",
-                                             "scanned",   "first-error", "executor-stopped",
-                                             "array" };
+        static const char *const plain[] = { "submitted",          "submitted-from", "placed",
+                                             "executor-succeeded", "scanned",        "first-error",
+                                             "executor-stopped",   "array" };
 
         for (size_t i = 0; i < ELEMENTSOF(plain); i++)
                 if (strcmp(e->kind, plain[i]) == 0)

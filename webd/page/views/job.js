@@ -102,6 +102,11 @@ function ArrayOf({ job }) {
   return html`<p>${plural(a.size, 'element')}: ${states.join(', ')}. <a href=${address(['jobs'], { array: job.job, all: 1 })}>All of them</a>${a.searcher ? html`, <a href=${address(['job', a.searcher])}>its searcher</a>` : ''}</p>`;
 }
 
+// Of a job that was submitted from inside another one.
+function ChildOf({ job }) {
+  return html`<p>Submitted from inside <a href=${address(['job', job.parent])}>job ${job.parent}</a>${job.withParent && !isEnded(job.state) ? ', with which it ends' : ''}.</p>`;
+}
+
 // ---- why ----
 
 // "worker vcores 1 (instead of 1.9)", as a change of the job that is filled in already.
@@ -160,6 +165,7 @@ export function Job({ args: [text, tab = ''], query }) {
       ${(job.warnings || []).map(w => html`<p class="sentence off">${shown(w)}</p>`)}
       <p class="dim">Submitted <${Time} at=${job.submitted} />${job.started ? html`, runs since <${Time} at=${job.started} />` : ''}${job.ended ? html`, ended <${Time} at=${job.ended} />` : ''}, attempt ${job.attempt}, version ${job.version}</p>
       ${job.array && html`<${ArrayOf} job=${job} />`}
+      ${job.parent && html`<${ChildOf} job=${job} />`}
       <${Tabs} base=${['job', number]} tabs=${TABS.filter(([k]) => (k !== 'trials' || job.search) && (k !== 'training' || !job.array) && (!['data', 'savepoints'].includes(k) || job.data) && (k !== 'why' || waits) && (k !== 'inside' || (waits && !readOnly)) && (k !== 'checkpoints' || !readOnly))} current=${tab} />
       <${Body} job=${job} tab=${tab} query=${query} why=${why.data} />`;
   }}<//>`;
