@@ -26,6 +26,14 @@ def far(cluster, *arguments, **options):
     return cluster.run("n2", "primusctl", "-H", "n1", *arguments, **{"user": "ml", **options})
 
 
+# On n2, as ml, where nothing of a cluster is: as on a laptop.
+LAPTOP = """mount -t tmpfs none /run/primus && exec setpriv --reuid=1000 --regid=1000 --clear-groups env -C /home/ml HOME=/home/ml "$@" """
+
+
+def laptop(cluster, *command):
+    return cluster.run("n2", "unshare", "-m", "sh", "-c", LAPTOP, "sh", *command)
+
+
 @pytest.fixture
 def afar(cluster):
     job = cluster.submit(SLEEPER)
@@ -135,3 +143,28 @@ def test_no_host(cluster, host):
     done = cluster.run("n2", "primusctl", "-H", host, "list", user="ml")
     assert done.returncode in (2, 4) and re.search("primusctl: .", done.stderr), done
     assert cluster.run("n2", "test", "-e", "/tmp/owned").returncode == 1
+
+
+def test_login(cluster, afar):
+    """Once said, every command goes there; what is no way there is not kept, and on a host of a cluster it is not looked at."""
+    assert "which is not the master's" in laptop(cluster, "primusctl", "list").stderr
+    assert laptop(cluster, "primusctl", "login").returncode == 1
+    done = laptop(cluster, "primusctl", "login", "n9")
+    assert done.returncode == 4 and "does this work? ssh n9 true" in done.stderr
+    assert laptop(cluster, "primusctl", "login", "-oProxyCommand=touch /tmp/hacked").returncode == 2
+    assert laptop(cluster, "primusctl", "login").returncode == 1
+    done = laptop(cluster, "primusctl", "login", "n1")
+    assert done.returncode == 0 and "goes to the master on n1 (version" in done.stdout, done
+    assert laptop(cluster, "stat", "-c", "%a", "/home/ml/.config/primus/login").stdout == "600\n"
+    assert laptop(cluster, "primusctl", "login").stdout == "n1\n"
+    assert [j["job"] for j in json.loads(laptop(cluster, "primusctl", "list", "--json").stdout)] == [int(afar)]
+    assert laptop(cluster, "primusctl", "run", "--no-env", *SMALL, "--", "echo", "far").stdout == "far\n"
+    # By the agent, where there is one: it works also when n1's sshd does not.
+    cluster.exec("n1", "systemctl", "stop", "ssh")
+    assert cluster.run("n2", "primusctl", "list", user="ml").returncode == 0
+    assert laptop(cluster, "primusctl", "list").returncode == 4
+    cluster.exec("n1", "systemctl", "start", "ssh")
+    # What somebody else has put there is no option of ssh's.
+    laptop(cluster, "sh", "-c", "echo '-oProxyCommand=touch /tmp/hacked' > ~/.config/primus/login")
+    assert laptop(cluster, "primusctl", "list").returncode == 4 and cluster.run("n2", "test", "-e", "/tmp/hacked").returncode == 1
+    assert laptop(cluster, "primusctl", "login", "--forget").returncode == 0 and laptop(cluster, "primusctl", "login").returncode == 1

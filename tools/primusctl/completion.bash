@@ -150,7 +150,7 @@ _primusctl() {
         restore | backup) __primusctl_files ;;
         status | events | get | why | rerun) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
         wait | kill | succeed | delete | suspend | resume | requeue) __primusctl_reply "$(__primusctl_jobs)" ;;
-        banner) ;; # words of one's own
+        banner | login) ;; # words of one's own
         update) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs)" ;;
         role)
                 case ${#args[@]}:${args[0]} in

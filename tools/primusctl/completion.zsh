@@ -135,7 +135,7 @@ _primusctl() {
                 ;;
         status | events | get | why | rerun) ((${#args} == 0)) && __primusctl_offer job $(__primusctl_jobs -a) ;;
         wait | kill | succeed | delete | suspend | resume | requeue) __primusctl_offer job $(__primusctl_jobs) ;;
-        banner) ;; # words of one's own
+        banner | login) ;; # words of one's own
         update) ((${#args} == 0)) && __primusctl_offer job $(__primusctl_jobs) ;;
         role)
                 case ${#args}:${args[1]} in

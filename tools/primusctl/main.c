@@ -27,6 +27,7 @@ static const struct {
         { NULL, &events_command },
         { NULL, &why_command },
         { NULL, &web_command },
+        { NULL, &login_command },
         { "Steer", &kill_command },
         { NULL, &succeed_command },
         { NULL, &delete_command },
@@ -266,5 +267,6 @@ int main(int argc, char **argv) {
         if (fflush(stdout) == EOF && r == CLI_OK)
                 r = cli_fail(&c, "cannot write to standard output: %s", strerror(errno));
         sd_bus_unref(c.bus);
+        free(c.login);
         return r;
 }

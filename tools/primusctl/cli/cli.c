@@ -14,6 +14,7 @@
 #include "lib/base/element.h"
 #include "lib/base/parse.h"
 #include "tools/primusctl/cli/agent-setting.h"
+#include "tools/primusctl/cli/login.h"
 #include "tools/primusctl/cli/master.h"
 #include "tools/primusctl/cli/remote.h"
 #include "tools/primusctl/cli/text.h"
@@ -212,12 +213,20 @@ int cli_connect_again(struct cli *c) {
         return r < 0 ? unreachable(c, strerror(-r)) : 0;
 }
 
+void cli_choose_host(struct cli *c) {
+        if (c->host || master_is_here() || access(MASTER_SOCKET, F_OK) == 0)
+                return;
+        c->login = login_host();
+        c->host = c->login;
+}
+
 int cli_connect(struct cli *c) {
         _cleanup_free_ char *failure = NULL;
         int r;
 
         if (c->bus)
                 return 0;
+        cli_choose_host(c);
         r = c->host ? remote_open(c->host, &c->bus) : open_here(c, 2 * USEC_PER_SEC);
         if (r == -EINVAL && c->host) {
                 cli_usage(c, "not a host: %s", c->host);

@@ -46,7 +46,8 @@ struct job_ref {
 struct cli {
         const char *program; /* as messages begin */
         const char *command; /* which one it is; NULL: none yet, or the program itself */
-        const char *host;    /* -H; NULL: this host */
+        const char *host;    /* -H, or login's; NULL: this host */
+        char *login;         /* the latter */
         bool json;
         bool color;     /* standard output takes colours */
         sd_bus *bus;    /* NULL until cli_connect() */
@@ -85,7 +86,10 @@ int cli_usage(const struct cli *c, const char *format, ...) _printf_(2, 3);
 
 int cli_oom(const struct cli *c); /* CLI_FAILED */
 
-/* Opens the system bus, here or on c->host over ssh; once. */
+/* Without -H, on a machine that is of no cluster: the host of "primusctl login" as c->host, if there is one.
+ */
+void cli_choose_host(struct cli *c);
+/* Opens the way to masterd: the bus here, or c->host's over ssh; once. */
 int cli_connect(struct cli *c);
 
 /* Where the agent's socket was lost: again, as soon as it is there. */

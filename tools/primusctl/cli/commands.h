@@ -14,7 +14,7 @@ extern const struct command stacks_command, trace_command, actors_command;
 extern const struct command doctor_command;
 extern const struct command backup_command, restore_command;
 extern const struct command get_command;
-extern const struct command web_command, banner_command;
+extern const struct command web_command, banner_command, login_command;
 extern const struct command search_command, metrics_command, checkpoints_command, model_command;
 extern const struct command exec_command, shell_command, forward_command, notebook_command,
         tensorboard_command;

@@ -23,6 +23,7 @@ static int web_run(struct cli *c, void *options, char **args, size_t n) {
 
         (void)args;
         (void)n;
+        cli_choose_host(c);
         if (c->host) {
                 if (ssh_host_split(c->host, &name, &ssh_port) < 0)
                         return cli_usage(c, "--host: not a host's name: %s", c->host);
