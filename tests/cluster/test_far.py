@@ -292,3 +292,42 @@ def test_what_a_user_sends_to_the_socket(cluster):
         assert cluster.run("n2", "primusctl", "list", user="eve").returncode != 0
     assert cluster.run("n2", "primusctl", "list", user="eve").returncode == 0
     assert cluster.main_pid("n2", AGENTD) == before
+
+
+POOL = """
+from primus import actors
+
+class Counter:
+    def __init__(self):
+        self.n = 0
+    def add(self):
+        self.n += 1
+        return self.n
+
+with actors.Pool(hosts=2, slots=1, cpus=0.1, memory="64M") as pool:
+    print(*[pool.create(Counter).add().result(30) for _ in range(2)])
+"""
+
+
+def test_actors_from_anywhere(cluster):
+    """A pool of the cluster's hosts, from another host than the master's and from inside a job."""
+    assert cluster.exec("n2", "python3", "-c", POOL, user="ml", timeout=60) == "1 1\n"
+    assert cluster.exec("n1", "primusctl", "run", "--no-env", "--hosts=n3", "--mem=256M", "--cpus=0.1", "--", "python3", "-c", POOL, user="ml", timeout=90) == "1 1\n"
+    assert cluster.primusctl_json("list") == []
+
+
+CLIENT = """
+import json, sys
+from primus.client import Client
+with Client() as cluster:
+    job = cluster.submit(json.loads(sys.argv[1]))
+    for status in cluster.watch(job):
+        if status["state"] == "RUNNING":
+            cluster.kill(job, "seen")
+    print(status["state"], cluster.wait(job))
+"""
+
+
+def test_client_from_anywhere(cluster):
+    """primus.client, and with it the gateway, on another host."""
+    assert cluster.exec("n2", "python3", "-c", CLIENT, json.dumps(JOB), user="ml", timeout=60) == "KILLED 3\n"
