@@ -6,18 +6,32 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
+#include <uthash.h>
 
 #include "agentd/calls/calls.h"
 #include "agentd/calls/gate.h"
+#include "agentd/calls/matches.h"
+#include "lib/base/burst.h"
+
+/* What one user has under way, over all connections; there while he has one. */
+struct user {
+        uint32_t uid;
+        unsigned n_callers, n_calls;
+        size_t bytes;       /* of these calls */
+        struct burst calls; /* within a second */
+        UT_hash_handle hh;
+};
 
 /* Who is at the other end of a connection to the socket. */
 struct caller {
         struct calls *calls;
+        struct user *user;
+        struct matches matches;
         struct gate *gate;
         sd_bus *bus;
-        size_t unread; /* bytes that it was sent since it had read all */
-        char name[24]; /* ":0.7", for masterd, and on this connection */
-        uint32_t uid, job;
+        size_t unread;   /* bytes that it was sent since it had read all */
+        char name[24];   /* ":0.7", for masterd, and on this connection */
+        uint32_t job;    /* that it is in; 0: in none */
         bool told, over; /* masterd has heard of it; it is freed in the next turn */
         struct caller *prev, *next;
 };
@@ -42,6 +56,7 @@ struct calls {
         /* door.c */
         int fd;
         sd_event_source *listener, *over;
+        struct user *users;
         struct caller *callers;
         unsigned n_callers;
         uint64_t last;

@@ -27,6 +27,8 @@ static void call_free(struct call *c) {
         DL_DELETE(q->calls, c);
         q->n_calls--;
         q->bytes -= c->bytes;
+        c->caller->user->n_calls--;
+        c->caller->user->bytes -= c->bytes;
         sd_bus_slot_unref(c->slot);
         sd_bus_message_unref(c->message);
         free(c);
@@ -55,9 +57,9 @@ static int one_way(struct calls *q, const char *member, const struct caller *e, 
         if (!about)
                 TRY(link_append_extra_empty(m));
         else if (e->job == 0)
-                TRY(sd_bus_message_append(m, "ua{sv}", e->uid, 0));
+                TRY(sd_bus_message_append(m, "ua{sv}", e->user->uid, 0));
         else
-                TRY(sd_bus_message_append(m, "ua{sv}", e->uid, 1, "job", "u", e->job));
+                TRY(sd_bus_message_append(m, "ua{sv}", e->user->uid, 1, "job", "u", e->job));
         return link_send(q->link, m);
 }
 
@@ -78,6 +80,7 @@ static int on_answer(sd_bus_message *answer, void *userdata, sd_bus_error *error
 static int hand_on(struct calls *q, struct call *c) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         sd_bus *bus = link_calls_bus(q->link);
+        size_t bytes;
 
         if (!c->caller->told)
                 TRY(one_way(q, "Caller", c->caller, true));
@@ -86,8 +89,10 @@ static int hand_on(struct calls *q, struct call *c) {
                                            sd_bus_message_get_interface(c->message),
                                            sd_bus_message_get_member(c->message)));
         TRY(sd_bus_message_set_sender(m, c->caller->name));
-        TRY(message_copy(m, c->message, CALL_BYTES_MAX, &c->bytes));
-        q->bytes += c->bytes;
+        TRY(message_copy(m, c->message, CALL_BYTES_MAX, &bytes));
+        c->bytes = bytes;
+        q->bytes += bytes;
+        c->caller->user->bytes += bytes;
         if (sd_bus_message_get_expect_reply(c->message) > 0)
                 return sd_bus_call_async(bus, &c->slot, m, on_answer, c, UINT64_MAX);
         TRY(sd_bus_message_set_expect_reply(m, false));
@@ -102,7 +107,7 @@ static bool advance(struct calls *q, struct call *c) {
 
         if (c->slot)
                 return false;
-        if (c->caller->uid == 0) {
+        if (c->caller->user->uid == 0) {
                 fail_call(
                         c, SD_BUS_ERROR_ACCESS_DENIED,
                         "Calls of root are taken on the master's own bus alone: primusctl -H HOST, or as an "
@@ -216,33 +221,36 @@ void calls_caller_gone(struct caller *e) {
                 set_timer(q, &q->idle, IDLE_USEC, on_idle);
 }
 
-static bool has_room(const struct calls *q, const struct caller *e) {
-        unsigned n = 0, waiting = 0;
+/* Those that wait for the connection are few. */
+static unsigned waiting_of(const struct calls *q, const struct user *u) {
         const struct call *c;
-        size_t bytes = 0;
+        unsigned n = 0;
 
         DL_FOREACH (q->calls, c)
-                if (c->caller->uid == e->uid) {
-                        n++;
-                        waiting += !c->slot;
-                        bytes += c->bytes;
-                }
-        return q->n_calls < CALLS_MAX && q->bytes < CALLS_BYTES_MAX && n < CALLS_PER_USER_MAX &&
-               waiting < CALLS_WAITING_PER_USER_MAX && bytes < CALLS_BYTES_PER_USER_MAX;
+                n += c->caller->user == u && !c->slot;
+        return n;
+}
+
+static bool has_room(const struct calls *q, struct user *u) {
+        return burst_admit(&u->calls, now_boot(), USEC_PER_SEC, CALLS_PER_USER_A_SECOND) &&
+               q->n_calls < CALLS_MAX && q->bytes < CALLS_BYTES_MAX && u->n_calls < CALLS_PER_USER_MAX &&
+               u->bytes < CALLS_BYTES_PER_USER_MAX &&
+               (link_calls_bus(q->link) || waiting_of(q, u) < CALLS_WAITING_PER_USER_MAX);
 }
 
 void calls_take(struct caller *e, sd_bus_message *call) {
         struct calls *q = e->calls;
-        struct call *c = has_room(q, e) ? calloc(1, sizeof(*c)) : NULL;
+        struct call *c = has_room(q, e->user) ? calloc(1, sizeof(*c)) : NULL;
 
         if (!c) {
                 calls_refuse(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
-                             "Too many of your calls, or of this host's, wait for their answers; try again");
+                             "Too many of your calls, or of this host's, come at once; try again");
                 return;
         }
         *c = (struct call){ .caller = e, .message = sd_bus_message_ref(call), .since = now_boot() };
         DL_APPEND(q->calls, c);
         q->n_calls++;
+        e->user->n_calls++;
         if (advance(q, c) && !q->patient)
                 be_patient(q, PATIENCE_USEC);
 }

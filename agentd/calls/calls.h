@@ -22,6 +22,7 @@ struct link;
 #define CALLS_CALLERS_PER_USER_MAX 128u
 #define CALLS_MAX 1024u /* that are not answered */
 #define CALLS_PER_USER_MAX 256u
+#define CALLS_PER_USER_A_SECOND 1000u
 #define CALLS_WAITING_PER_USER_MAX 4u    /* of these, without a connection to masterd */
 #define CALL_BYTES_MAX ((size_t)8 << 20) /* of one: a configuration, variables and secrets */
 /* A user who has calls with so many bytes under way has room for no more; nor has anybody, where all have so

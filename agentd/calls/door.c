@@ -30,14 +30,38 @@
 
 /* ---- callers ---- */
 
+static struct user *user_of(struct calls *q, uint32_t uid) {
+        struct user *u;
+
+        HASH_FIND(hh, q->users, &uid, sizeof(uid), u);
+        if (u)
+                return u;
+        u = calloc(1, sizeof(*u));
+        if (!u)
+                return NULL;
+        u->uid = uid;
+        HASH_ADD(hh, q->users, uid, sizeof(u->uid), u);
+        return u;
+}
+
+static void user_left(struct calls *q, struct user *u) {
+        if (u->n_callers > 0)
+                return;
+        HASH_DEL(q->users, u);
+        free(u);
+}
+
 static void caller_free(struct caller *e) {
         struct calls *q = e->calls;
 
         calls_caller_gone(e);
         DL_DELETE(q->callers, e);
         q->n_callers--;
+        e->user->n_callers--;
+        user_left(q, e->user);
         sd_bus_close_unref(e->bus);
         gate_free(e->gate);
+        matches_done(&e->matches);
         free(e);
 }
 
@@ -86,10 +110,6 @@ static int say_name(struct caller *e, sd_bus_message *call) {
         return sd_bus_reply_method_return(call, "s", e->name);
 }
 
-static int say_nothing(struct caller *e, sd_bus_message *call) {
-        return sd_bus_reply_method_return(call, NULL);
-}
-
 static int say_owner(struct caller *e, sd_bus_message *call) {
         const char *name;
 
@@ -112,18 +132,37 @@ static int say_names(struct caller *e, sd_bus_message *call) {
         return sd_bus_reply_method_return(call, "as", 4, BUS_NAME, MASTER_NAME, OWNER, e->name);
 }
 
+static int add_match(struct caller *e, sd_bus_message *call) {
+        const char *rule;
+        int r;
+
+        TRY(sd_bus_message_read_basic(call, 's', &rule));
+        r = matches_add(&e->matches, rule);
+        if (r == -ENOBUFS)
+                return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                                                  "%u rules are as many as there may be", MATCHES_MAX);
+        return r < 0 ? r : sd_bus_reply_method_return(call, NULL);
+}
+
+static int remove_match(struct caller *e, sd_bus_message *call) {
+        const char *rule;
+
+        TRY(sd_bus_message_read_basic(call, 's', &rule));
+        matches_remove(&e->matches, rule);
+        return sd_bus_reply_method_return(call, NULL);
+}
+
 static int say_running(struct caller *e, sd_bus_message *call) {
         return sd_bus_reply_method_return(call, "u", 2u);
 }
 
-/* Matches are the caller's own to keep: it gets all that there is. */
 static const struct {
         const char *member;
         int (*answer)(struct caller *e, sd_bus_message *call);
 } questions[] = {
         { "Hello", say_name },
-        { "AddMatch", say_nothing },
-        { "RemoveMatch", say_nothing },
+        { "AddMatch", add_match },
+        { "RemoveMatch", remove_match },
         { "GetNameOwner", say_owner },
         { "NameHasOwner", say_whether },
         { "ListNames", say_names },
@@ -158,7 +197,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 hang_up(e);
                 return 0;
         }
-        if (type != SD_BUS_MESSAGE_METHOD_CALL)
+        if (type != SD_BUS_MESSAGE_METHOD_CALL || e->over)
                 return 1;
         if (to && strcmp(to, BUS_NAME) == 0)
                 ask_bus(e, m);
@@ -185,7 +224,6 @@ static int copy_signal(const struct caller *e, sd_bus_message *from, sd_bus_mess
 
 static void signal_to(struct caller *e, sd_bus_message *signal) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-
         size_t bytes;
 
         if (!e->over && copy_signal(e, signal, &m, &bytes) >= 0)
@@ -199,7 +237,8 @@ void door_signal(struct calls *q, struct caller *to, sd_bus_message *signal) {
                 signal_to(to, signal);
         else
                 DL_FOREACH (q->callers, e)
-                        signal_to(e, signal);
+                        if (matches_want(&e->matches, sd_bus_message_get_path(signal)))
+                                signal_to(e, signal);
 }
 
 static int owner_signal(struct caller *e, bool there) {
@@ -220,21 +259,12 @@ void door_owner(struct calls *q, bool there) {
 
 /* ---- the listener ---- */
 
-static unsigned callers_of(const struct calls *q, uint32_t uid) {
-        const struct caller *e;
-        unsigned n = 0;
-
-        DL_FOREACH (q->callers, e)
-                n += e->uid == uid;
-        return n;
-}
-
 static bool large_comes(void *userdata) {
         const struct caller *e = userdata, *other;
         unsigned n = 0;
 
         DL_FOREACH (e->calls->callers, other)
-                n += other->uid == e->uid && other->gate && gate_is_large(other->gate);
+                n += other->user == e->user && other->gate && gate_is_large(other->gate);
         return n <= CALLS_LARGE_PER_USER_MAX;
 }
 
@@ -270,17 +300,21 @@ static void take_connection(struct calls *q, int fd) {
         struct ucred peer;
         socklen_t size = sizeof(peer);
         struct caller *e;
+        struct user *u;
 
         if (getsockopt(mine, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-            q->n_callers >= CALLS_CALLERS_MAX || callers_of(q, peer.uid) >= CALLS_CALLERS_PER_USER_MAX)
+            q->n_callers >= CALLS_CALLERS_MAX || !(u = user_of(q, peer.uid)))
                 return;
-        e = calloc(1, sizeof(*e));
-        if (!e)
+        e = u->n_callers < CALLS_CALLERS_PER_USER_MAX ? calloc(1, sizeof(*e)) : NULL;
+        if (!e) {
+                user_left(q, u);
                 return;
-        *e = (struct caller){ .calls = q, .uid = peer.uid, .job = q->job_of(mine, q->userdata) };
+        }
+        *e = (struct caller){ .calls = q, .user = u, .job = q->job_of(mine, q->userdata) };
         snprintf(e->name, sizeof(e->name), ":0.%" PRIu64, ++q->last);
         DL_APPEND(q->callers, e);
         q->n_callers++;
+        u->n_callers++;
         if (start_bus(e, TAKE_FD(mine)) < 0)
                 caller_free(e);
 }

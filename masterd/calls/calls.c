@@ -15,6 +15,7 @@
 #include <utlist.h>
 
 #include "lib/base/audit.h"
+#include "lib/base/burst.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/try.h"
 #include "lib/policy/serve.h"
@@ -29,6 +30,10 @@
 #include "masterd/queue/serving.h"
 
 #define NAME_MAX_BYTES 128u /* of a host's name, a bus's and what stands between them */
+
+/* Refused calls of a host in a second, from which on it is read more slowly: an honest agent hands on no more
+ * of one user's. */
+#define REFUSED_MAX 2000u
 
 struct host;
 
@@ -59,8 +64,9 @@ struct host {
         unsigned n_names;
         struct call *calls;
         unsigned n_calls;
-        size_t bytes;      /* of these */
-        UT_hash_handle hh; /* by link */
+        size_t bytes;         /* of these */
+        struct burst refused; /* within a second */
+        UT_hash_handle hh;    /* by link */
 };
 
 struct calls {
@@ -155,7 +161,8 @@ static const char *why_not(const struct host *h, const struct name *n, char buf[
 static void note_refusal(const struct name *n, sd_bus_message *call, const char *why) {
         struct audit_line line = AUDIT_LINE_EMPTY;
 
-        link_noticed(n->host->link);
+        if (!burst_admit(&n->host->refused, now_boot(), USEC_PER_SEC, REFUSED_MAX))
+                link_hold(n->host->link, LINK_NOTICED_USEC);
         if (!audit_admit_stranger())
                 return;
         line.what = "call";
