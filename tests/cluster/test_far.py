@@ -12,6 +12,12 @@ SOCKET = "/run/primus/agent/master.sock"
 JOB = {"name": "far", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 64, "command": "echo hello; exec sleep 600"}]}
 
 
+@pytest.fixture
+def cluster(quick):
+    """Whose daemons are looked at in the end: none has crashed."""
+    return quick
+
+
 def submit(cluster, node, config, *options, user="ml"):
     done = cluster.run(node, "sh", "-c", "umask 077; f=$(mktemp /tmp/job.XXXXXX); cat > $f; exec primusctl submit --json $* $f", "sh", *options, user=user, input=json.dumps(config))
     return json.loads(done.stdout)["job"] if done.returncode == 0 else done
