@@ -42,6 +42,15 @@ def test_files(cluster):
     assert any("hello, Ada; I run in /" in line for line in said) and any("hello, Grace; I run in /" in line for line in said)
 
 
+def test_pipeline(cluster):
+    run(cluster, "pipeline")
+    rows = cluster.primusctl_json("list", "--all", "--limit", "4")
+    parent = rows[-1]["job"]
+    said = cluster.primusctl("logs", str(parent)).splitlines()
+    assert said[-3:] == ["the left half", "the right half", "the whole"], said
+    assert [(r["name"], r["parent"], r["state"]) for r in rows[:3]] == [(name, parent, "SUCCEEDED") for name in ("whole", "right", "left")]
+
+
 def test_results(cluster):
     cluster.primusctl("submit", f"{EXAMPLES}/results/results.json", "--wait")
     number = cluster.primusctl_json("status")["job"]
