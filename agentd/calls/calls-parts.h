@@ -36,6 +36,13 @@ struct caller {
         struct caller *prev, *next;
 };
 
+/* Signals that masterd is asked for. */
+struct wanted {
+        char *path; /* "": all of them */
+        unsigned n; /* rules of callers */
+        UT_hash_handle hh;
+};
+
 /* One on its way. */
 struct call {
         struct caller *caller;
@@ -66,6 +73,7 @@ struct calls {
         struct call *calls;
         unsigned n_calls;
         size_t bytes; /* of these */
+        struct wanted *wanted;
         sd_event_source *patience, *idle;
         bool patient; /* the former is set */
         bool lost;    /* the connection is, and callers have heard of it */
@@ -86,6 +94,9 @@ void door_owner(struct calls *q, bool there);
 
 /* A call for masterd: answered now or later. */
 void calls_take(struct caller *e, sd_bus_message *call);
+/* Somebody wants to hear the signals of that path ("": all), or wants it no more: each once. */
+void calls_listen(struct calls *q, const char *path);
+void calls_unlisten(struct calls *q, const char *path);
 /* It is gone, with what it waits for; masterd hears of it. */
 void calls_caller_gone(struct caller *e);
 /* An error, if somebody waits for an answer. */

@@ -46,21 +46,65 @@ static void fail_call(struct call *c, const char *name, const char *why) {
 
 /* ---- the connection to masterd ---- */
 
-static int one_way(struct calls *q, const char *member, const struct caller *e, bool about) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+/* Link1.MEMBER(text, and what else it has, extra). */
+static int begin_one_way(struct calls *q, const char *member, const char *text, sd_bus_message **ret) {
         sd_bus *bus = link_calls_bus(q->link);
 
         if (!bus)
                 return -ENOTCONN;
-        TRY(sd_bus_message_new_method_call(bus, &m, NULL, LINK_PATH, LINK_INTERFACE, member));
-        TRY(sd_bus_message_append(m, "s", e->name));
-        if (!about)
-                TRY(link_append_extra_empty(m));
-        else if (e->job == 0)
+        TRY(sd_bus_message_new_method_call(bus, ret, NULL, LINK_PATH, LINK_INTERFACE, member));
+        return sd_bus_message_append(*ret, "s", text);
+}
+
+static int one_way(struct calls *q, const char *member, const char *text) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+
+        TRY(begin_one_way(q, member, text, &m));
+        TRY(link_append_extra_empty(m));
+        return link_send(q->link, m);
+}
+
+static int tell_caller(struct calls *q, const struct caller *e) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+
+        TRY(begin_one_way(q, "Caller", e->name, &m));
+        if (e->job == 0)
                 TRY(sd_bus_message_append(m, "ua{sv}", e->user->uid, 0));
         else
                 TRY(sd_bus_message_append(m, "ua{sv}", e->user->uid, 1, "job", "u", e->job));
         return link_send(q->link, m);
+}
+
+void calls_listen(struct calls *q, const char *path) {
+        struct wanted *w;
+
+        HASH_FIND_STR(q->wanted, path, w);
+        if (!w) {
+                w = calloc(1, sizeof(*w));
+                if (!w || !(w->path = strdup(path))) {
+                        free(w);
+                        return; /* it looks at the job now and then */
+                }
+                HASH_ADD_KEYPTR(hh, q->wanted, w->path, strlen(w->path), w);
+                (void)one_way(q, "Listen", path); /* or when the connection is there */
+        }
+        w->n++;
+}
+
+static void wanted_free(struct calls *q, struct wanted *w) {
+        HASH_DEL(q->wanted, w);
+        free(w->path);
+        free(w);
+}
+
+void calls_unlisten(struct calls *q, const char *path) {
+        struct wanted *w;
+
+        HASH_FIND_STR(q->wanted, path, w);
+        if (!w || --w->n > 0)
+                return;
+        (void)one_way(q, "Unlisten", path);
+        wanted_free(q, w);
 }
 
 /* It is masterd's, or sd-bus's own where the connection broke. */
@@ -83,7 +127,7 @@ static int hand_on(struct calls *q, struct call *c) {
         size_t bytes;
 
         if (!c->caller->told)
-                TRY(one_way(q, "Caller", c->caller, true));
+                TRY(tell_caller(q, c->caller));
         c->caller->told = true;
         TRY(sd_bus_message_new_method_call(bus, &m, NULL, sd_bus_message_get_path(c->message),
                                            sd_bus_message_get_interface(c->message),
@@ -216,7 +260,7 @@ void calls_caller_gone(struct caller *e) {
                 if (c->caller == e)
                         call_free(c);
         if (e->told)
-                (void)one_way(q, "CallerGone", e, false);
+                (void)one_way(q, "CallerGone", e->name);
         if (q->n_callers <= 1)
                 set_timer(q, &q->idle, IDLE_USEC, on_idle);
 }
@@ -282,10 +326,14 @@ void calls_registered(struct calls *q) {
 }
 
 void calls_up(struct calls *q) {
+        struct wanted *w, *next;
+
         if (!q)
                 return;
         if (sd_bus_add_filter(link_calls_bus(q->link), &q->filter, on_signal, q) < 0)
                 log_oom(); /* who waits asks again */
+        HASH_ITER (hh, q->wanted, w, next)
+                (void)one_way(q, "Listen", w->path);
         if (q->lost)
                 door_owner(q, true);
         q->lost = false;
@@ -336,10 +384,14 @@ int calls_new(sd_event *event, const char *path, const char *master, calls_job_o
 }
 
 struct calls *calls_free(struct calls *q) {
+        struct wanted *w, *next;
+
         if (!q)
                 return NULL;
         q->link = NULL;
         door_close(q);
+        HASH_ITER (hh, q->wanted, w, next)
+                wanted_free(q, w);
         sd_event_source_disable_unref(q->patience);
         sd_event_source_disable_unref(q->idle);
         sd_bus_slot_unref(q->filter);

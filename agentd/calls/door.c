@@ -54,6 +54,10 @@ static void user_left(struct calls *q, struct user *u) {
 static void caller_free(struct caller *e) {
         struct calls *q = e->calls;
 
+        for (size_t i = 0; i < e->matches.n_paths; i++)
+                calls_unlisten(q, e->matches.paths[i]);
+        for (; e->matches.all > 0; e->matches.all--)
+                calls_unlisten(q, "");
         calls_caller_gone(e);
         DL_DELETE(q->callers, e);
         q->n_callers--;
@@ -133,22 +137,28 @@ static int say_names(struct caller *e, sd_bus_message *call) {
 }
 
 static int add_match(struct caller *e, sd_bus_message *call) {
+        _cleanup_free_ char *path = NULL;
         const char *rule;
         int r;
 
         TRY(sd_bus_message_read_basic(call, 's', &rule));
-        r = matches_add(&e->matches, rule);
+        r = matches_add(&e->matches, rule, &path);
         if (r == -ENOBUFS)
                 return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
                                                   "%u rules are as many as there may be", MATCHES_MAX);
+        if (path)
+                calls_listen(e->calls, path);
         return r < 0 ? r : sd_bus_reply_method_return(call, NULL);
 }
 
 static int remove_match(struct caller *e, sd_bus_message *call) {
+        _cleanup_free_ char *path = NULL;
         const char *rule;
 
         TRY(sd_bus_message_read_basic(call, 's', &rule));
-        matches_remove(&e->matches, rule);
+        matches_remove(&e->matches, rule, &path);
+        if (path)
+                calls_unlisten(e->calls, path);
         return sd_bus_reply_method_return(call, NULL);
 }
 

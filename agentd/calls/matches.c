@@ -39,36 +39,43 @@ void matches_done(struct matches *m) {
         *m = (struct matches){};
 }
 
-int matches_add(struct matches *m, const char *rule) {
-        _cleanup_free_ char *path = NULL;
+int matches_add(struct matches *m, const char *rule, char **ret_path) {
+        _cleanup_free_ char *path = NULL, *copy = NULL;
         enum rule_kind kind = read_rule(rule, &path);
         char **more;
 
+        *ret_path = NULL;
         if (kind == RULE_OF_BUS)
                 return 0;
         if (m->n_paths + m->all >= MATCHES_MAX)
                 return -ENOBUFS;
-        if (kind == RULE_OF_ALL) {
-                m->all++;
-                return 0;
-        }
-        more = reallocarray(m->paths, m->n_paths + 1, sizeof(*more));
-        if (!more)
+        copy = strdup(path ?: "");
+        if (!copy)
                 return -ENOMEM;
-        m->paths = more;
-        m->paths[m->n_paths++] = TAKE_PTR(path);
+        if (kind == RULE_OF_PATH) {
+                more = reallocarray(m->paths, m->n_paths + 1, sizeof(*more));
+                if (!more)
+                        return -ENOMEM;
+                m->paths = more;
+                m->paths[m->n_paths++] = TAKE_PTR(path);
+        } else
+                m->all++;
+        *ret_path = TAKE_PTR(copy);
         return 0;
 }
 
-void matches_remove(struct matches *m, const char *rule) {
+void matches_remove(struct matches *m, const char *rule, char **ret_path) {
         _cleanup_free_ char *path = NULL;
         enum rule_kind kind = read_rule(rule, &path);
 
-        if (kind == RULE_OF_ALL && m->all > 0)
+        *ret_path = NULL;
+        if (kind == RULE_OF_ALL && m->all > 0) {
                 m->all--;
+                *ret_path = strdup("");
+        }
         for (size_t i = 0; path && i < m->n_paths; i++)
                 if (strcmp(m->paths[i], path) == 0) {
-                        free(m->paths[i]);
+                        *ret_path = m->paths[i];
                         m->paths[i] = m->paths[--m->n_paths];
                         return;
                 }

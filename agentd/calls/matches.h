@@ -16,8 +16,10 @@ struct matches {
 };
 void matches_done(struct matches *m);
 
-/* "type='signal',path='/org/primus/Master1/job/7'". -ENOBUFS: there are as many as there may be; -ENOMEM. */
-int matches_add(struct matches *m, const char *rule);
-/* One of those that are like it. */
-void matches_remove(struct matches *m, const char *rule);
+/* "type='signal',path='/org/primus/Master1/job/7'". *ret_path: what is wanted by it, allocated: a path, ""
+ * for all there are; NULL: nothing that the bus does not say in any case. -ENOBUFS: there are as many as
+ * there may be; -ENOMEM. */
+int matches_add(struct matches *m, const char *rule, char **ret_path);
+/* One of those that are like it. *ret_path: what is wanted by it no more; NULL: there was none. */
+void matches_remove(struct matches *m, const char *rule, char **ret_path);
 bool matches_want(const struct matches *m, const char *path);

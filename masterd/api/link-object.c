@@ -506,15 +506,27 @@ static int on_caller(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 1;
 }
 
-static int on_caller_gone(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        struct link *l = userdata;
-        const char *name;
+/* Of one text, on the connection for calls. */
+static int on_text(sd_bus_message *m, struct link *l, void (*take)(struct link *l, const char *text)) {
+        const char *text;
 
-        if (sd_bus_message_read_basic(m, 's', &name) > 0 && node_of(l) && l->channel == LINK_CALLS)
-                calls_caller_gone(l, name);
+        if (sd_bus_message_read_basic(m, 's', &text) > 0 && node_of(l) && l->channel == LINK_CALLS)
+                take(l, text);
         else
                 link_noticed(l);
         return 1;
+}
+
+static int on_caller_gone(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return on_text(m, userdata, calls_caller_gone);
+}
+
+static int on_listen(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return on_text(m, userdata, calls_listen);
+}
+
+static int on_unlisten(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return on_text(m, userdata, calls_unlisten);
 }
 
 const sd_bus_vtable api_link_vtable[] = {
@@ -558,6 +570,10 @@ const sd_bus_vtable api_link_vtable[] = {
         SD_BUS_METHOD("Caller", "sua{sv}", "", on_caller,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("CallerGone", "sa{sv}", "", on_caller_gone,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Listen", "sa{sv}", "", on_listen,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Unlisten", "sa{sv}", "", on_unlisten,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_VTABLE_END,
 };

@@ -29,6 +29,7 @@
 #include "masterd/link/link.h"
 #include "masterd/queue/serving.h"
 
+#define PATH_MAX_BYTES 255u /* none of our objects has a longer one */
 #define NAME_MAX_BYTES 128u /* of a host's name, a bus's and what stands between them */
 
 /* Refused calls of a host in a second, from which on it is read more slowly: an honest agent hands on no more
@@ -44,6 +45,12 @@ struct name {
         uint32_t uid;
         UT_hash_handle hh; /* of all, by far */
         struct name *prev, *next;
+};
+
+/* Whose signals a host hears. */
+struct heard {
+        char *path;
+        UT_hash_handle hh;
 };
 
 struct call {
@@ -62,6 +69,8 @@ struct host {
         sd_bus_slot *filter;
         struct name *names;
         unsigned n_names;
+        struct heard *heard;
+        bool hears_all;
         struct call *calls;
         unsigned n_calls;
         size_t bytes;         /* of these */
@@ -284,7 +293,16 @@ static int tell_host(const struct host *h, const struct name *n, sd_bus_message 
         return sd_bus_send(NULL, outer, NULL);
 }
 
-/* To the one whom it is for, or to all hosts. What gets lost is asked for again. */
+static bool hears(const struct host *h, const char *path) {
+        struct heard *x;
+
+        if (h->hears_all)
+                return true;
+        HASH_FIND_STR(h->heard, path, x);
+        return x;
+}
+
+/* To the one whom it is for, or to all hosts that want it. What gets lost is asked for again. */
 static int on_signal(sd_bus_message *signal, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         const char *to = sd_bus_message_get_destination(signal);
@@ -297,9 +315,15 @@ static int on_signal(sd_bus_message *signal, void *userdata, sd_bus_error *error
         if (n)
                 (void)tell_host(n->host, n, signal);
         HASH_ITER (hh, m->calls->hosts, h, next)
-                if (!to)
+                if (!to && hears(h, sd_bus_message_get_path(signal)))
                         (void)tell_host(h, NULL, signal);
         return 1;
+}
+
+static void heard_free(struct host *h, struct heard *x) {
+        HASH_DEL(h->heard, x);
+        free(x->path);
+        free(x);
 }
 
 /* ---- connections ---- */
@@ -335,11 +359,14 @@ int calls_attach(struct link *l) {
 
 void calls_gone(struct manager *m, struct link *l) {
         struct host *h = host_of(m, l);
+        struct heard *x, *next;
 
         if (!h)
                 return;
         while (h->names)
                 name_free(h->names);
+        HASH_ITER (hh, h->heard, x, next)
+                heard_free(h, x);
         sd_bus_slot_unref(h->filter);
         HASH_DEL(m->calls->hosts, h);
         free(h);
@@ -387,6 +414,41 @@ void calls_caller_gone(struct link *l, const char *name) {
 
         if (n)
                 name_free(n);
+}
+
+void calls_listen(struct link *l, const char *path) {
+        struct host *h = host_of(l->manager, l);
+        struct heard *x;
+
+        if (!h)
+                return;
+        if (!*path || HASH_COUNT(h->heard) >= CALLS_PATHS_MAX) {
+                h->hears_all = true;
+                return;
+        }
+        HASH_FIND_STR(h->heard, path, x);
+        if (x || strlen(path) > PATH_MAX_BYTES)
+                return;
+        x = calloc(1, sizeof(*x));
+        if (!x || !(x->path = strdup(path))) {
+                free(x);
+                h->hears_all = true;
+                return;
+        }
+        HASH_ADD_KEYPTR(hh, h->heard, x->path, strlen(x->path), x);
+}
+
+void calls_unlisten(struct link *l, const char *path) {
+        struct host *h = host_of(l->manager, l);
+        struct heard *x;
+
+        if (!h)
+                return;
+        if (!*path)
+                h->hears_all = false;
+        HASH_FIND_STR(h->heard, path, x);
+        if (x)
+                heard_free(h, x);
 }
 
 /* ---- the bus inside ---- */

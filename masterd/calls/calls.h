@@ -16,6 +16,7 @@ struct manager;
 struct node;
 
 #define CALLS_NAMES_MAX 1024u              /* of one host */
+#define CALLS_PATHS_MAX 4096u              /* whose signals it hears; beyond them all */
 #define CALLS_MAX 1024u                    /* of one host, that are not answered; */
 #define CALLS_BYTES_MAX ((size_t)64 << 20) /* with so many bytes, and one more call */
 
@@ -38,3 +39,6 @@ void calls_gone(struct manager *m, struct link *l);
 /* On that connection, by that name, calls uid, from inside that job (0: of none); it has left. */
 void calls_caller(struct link *l, const char *name, uint32_t uid, uint32_t job);
 void calls_caller_gone(struct link *l, const char *name);
+/* Somebody there wants the signals of that path ("": all), or wants them no more. */
+void calls_listen(struct link *l, const char *path);
+void calls_unlisten(struct link *l, const char *path);

@@ -51,6 +51,8 @@ static const struct {
         { "GetBundle", "usttua{sv}" },
         { "Caller", "sua{sv}" },
         { "CallerGone", "sa{sv}" },
+        { "Listen", "sa{sv}" },
+        { "Unlisten", "sa{sv}" },
         { "GetBundle", "ustua{sv}" },
         { "Renew", "aya{sv}" },
         { "Hello", "qqsasa{sv}" },

@@ -12,22 +12,44 @@
 
 #define JOB "/org/primus/Master1/job/"
 
+static int add(struct matches *m, const char *rule, const char *wanted) {
+        _cleanup_free_ char *path = NULL;
+        int r = matches_add(m, rule, &path);
+
+        if (r < 0 || !wanted)
+                assert_null(path);
+        else
+                assert_string_equal(path, wanted);
+        return r;
+}
+
+static void drop(struct matches *m, const char *rule, const char *wanted) {
+        _cleanup_free_ char *path = NULL;
+
+        matches_remove(m, rule, &path);
+        if (wanted)
+                assert_string_equal(path, wanted);
+        else
+                assert_null(path);
+}
+
 static void test_paths(void **state) {
         _cleanup_(matches_done) struct matches m = {};
 
         assert_false(matches_want(&m, JOB "7"));
         assert_int_equal(
-                matches_add(&m, "type='signal',sender='org.primus.Master1',path='" JOB "7',member='x'"), 0);
-        assert_int_equal(matches_add(&m, "path='" JOB "8'"), 0);
-        assert_int_equal(matches_add(&m, "path='" JOB "8'"), 0);
+                add(&m, "type='signal',sender='org.primus.Master1',path='" JOB "7',member='x'", JOB "7"), 0);
+        assert_int_equal(add(&m, "path='" JOB "8'", JOB "8"), 0);
+        assert_int_equal(add(&m, "path='" JOB "8'", JOB "8"), 0);
         assert_true(matches_want(&m, JOB "7"));
         assert_true(matches_want(&m, JOB "8"));
         assert_false(matches_want(&m, JOB "77"));
         assert_false(matches_want(&m, JOB));
-        matches_remove(&m, "path='" JOB "8'");
+        drop(&m, "path='" JOB "8'", JOB "8");
         assert_true(matches_want(&m, JOB "8"));
-        matches_remove(&m, "path='" JOB "8'");
-        matches_remove(&m, "path='" JOB "9'");
+        drop(&m, "path='" JOB "8'", JOB "8");
+        drop(&m, "path='" JOB "8'", NULL);
+        drop(&m, "path='" JOB "9'", NULL);
         assert_false(matches_want(&m, JOB "8"));
         assert_true(matches_want(&m, JOB "7"));
 }
@@ -38,30 +60,31 @@ static void test_all(void **state) {
                                             "x,'path=", "arg0path='/a'" };
         _cleanup_(matches_done) struct matches m = {};
 
-        assert_int_equal(matches_add(&m, "sender='org.freedesktop.DBus',path='/org/freedesktop/DBus'"), 0);
+        assert_int_equal(add(&m, "sender='org.freedesktop.DBus',path='/org/freedesktop/DBus'", NULL), 0);
         assert_false(matches_want(&m, "/org/freedesktop/DBus"));
         for (size_t i = 0; i < ELEMENTSOF(wide); i++) {
-                assert_int_equal(matches_add(&m, wide[i]), 0);
+                assert_int_equal(add(&m, wide[i], ""), 0);
                 assert_true(matches_want(&m, "/any"));
-                matches_remove(&m, wide[i]);
+                drop(&m, wide[i], "");
                 assert_false(matches_want(&m, "/any"));
         }
-        matches_remove(&m, "type='signal'");
+        drop(&m, "type='signal'", NULL);
         assert_false(matches_want(&m, "/any"));
 }
 
 static void test_as_many_as_there_may_be(void **state) {
         _cleanup_(matches_done) struct matches m = {};
-        char rule[64];
+        char rule[64], path[32];
 
         for (unsigned i = 0; i < MATCHES_MAX; i++) {
+                snprintf(path, sizeof(path), "/%u", i);
                 snprintf(rule, sizeof(rule), "path='/%u'", i);
-                assert_int_equal(matches_add(&m, i % 2 ? rule : "type='signal'"), 0);
+                assert_int_equal(i % 2 ? add(&m, rule, path) : add(&m, "type='signal'", ""), 0);
         }
-        assert_int_equal(matches_add(&m, "path='/one'"), -ENOBUFS);
-        assert_int_equal(matches_add(&m, "type='signal'"), -ENOBUFS);
-        matches_remove(&m, "path='/1'");
-        assert_int_equal(matches_add(&m, "path='/one'"), 0);
+        assert_int_equal(add(&m, "path='/one'", NULL), -ENOBUFS);
+        assert_int_equal(add(&m, "type='signal'", NULL), -ENOBUFS);
+        drop(&m, "path='/1'", "/1");
+        assert_int_equal(add(&m, "path='/one'", "/one"), 0);
 }
 
 int main(void) {
