@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pools of actors on several hosts: as jobs, and of a job's own hosts."""
+import json
 import pathlib
 import re
 import subprocess
@@ -60,6 +61,48 @@ with actors.Pool(hosts=2, slots=1, cpus=0.1, memory="64M") as pool:
     sys.stdin.readline()
     print(repr(other.say("more").exception(10)))
 """
+
+
+SLEEPS = """
+import sys, time
+from primus import actors
+
+class Sleeper:
+    def rest_of_the_night(self):
+        time.sleep(600)
+
+with actors.Pool(hosts=2, slots=2, cpus=0.1, memory="64M") as pool:
+    three = [pool.create(Sleeper) for _ in range(3)]
+    asleep = [one.rest_of_the_night() for one in three]
+    print(pool._job.number, flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_one_of_them_looked_into(cluster, shared_dir):
+    """By its name: what its threads do, and a command and a shell where it is, which know its process."""
+    script = put(cluster, shared_dir, "sleeps.py", SLEEPS)
+    with cluster.process("n1", "python3", script, user="ml", stdin=subprocess.PIPE) as program:
+        job = program.stdout.readline().strip()
+
+        def listed():
+            return json.loads(cluster.exec("n1", "primusctl", "actors", "--json", job, user="ml"))
+
+        cluster.wait_for(lambda: len(listed()) == 3, 30, "all of them")
+        (second,) = [a for a in listed() if a["actor"] == "Sleeper 1"]
+        (looked,) = json.loads(cluster.exec("n1", "primusctl", "stacks", "--json", job, "Sleeper 1", user="ml"))
+        assert (looked["role"], looked["index"], looked["node"]) == (second["role"], second["index"], second["node"])
+        assert looked["threads"] and {t["pid"] for t in looked["threads"]} == {second["pid"]} and looked["total"] == len(looked["threads"])
+        shown = cluster.exec("n1", "primusctl", "stacks", job, "Sleeper 1", user="ml")
+        assert str(second["pid"]) in shown and "sleep" in shown
+        inside = "tr '\\0' ' ' < /proc/$PRIMUS_ACTOR_PID/cmdline | grep -c python; hostname; echo $PRIMUS_ACTOR_PID"
+        assert cluster.exec("n1", "primusctl", "exec", job, "Sleeper 1", "--", "sh", "-c", inside, user="ml").split() == ["1", second["node"], str(second["pid"])]
+        assert cluster.exec("n1", "primusctl", "shell", job, "Sleeper 1", user="ml", input="echo $PRIMUS_ACTOR_PID\n").strip() == str(second["pid"])
+        for command in (["stacks", job, "Sleeper 7"], ["exec", job, "Sleeper 7", "--", "true"]):
+            done = cluster.run("n1", "primusctl", *command, user="ml")
+            assert done.returncode != 0 and f"no executor of job {job} has the actor Sleeper 7" in done.stderr, done
+        assert cluster.run("n1", "primusctl", "exec", job, "Sleeper 1", "--", "true", user="eve").returncode != 0
+        program.communicate("go on\n")
 
 
 def test_what_one_of_them_prints(cluster, shared_dir):

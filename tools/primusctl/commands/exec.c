@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "tools/primusctl/bus/actor-list.h"
 #include "tools/primusctl/bus/stream.h"
 #include "tools/primusctl/bus/terminal.h"
 #include "tools/primusctl/bus/watch.h"
@@ -167,22 +168,29 @@ static int catch_signals(struct session *s) {
 
 /* ---- the commands ---- */
 
-static int run_session(struct cli *c, const struct stream_target *target, char **arguments, bool pty) {
+/* actor_pid: 0, or of the actor that the session is for. */
+static int run_session(struct cli *c, const struct stream_target *target, char **arguments, bool pty,
+                       uint32_t actor_pid) {
         static const struct stream_handlers handlers = {
                 .opened = on_opened, .data = on_data, .room = on_room, .ended = on_ended
         };
         struct session s = { .cli = c, .pty = pty, .escape = ESCAPE_LINE_START };
-        struct stream_options o = { .arguments = arguments, .pty = pty };
-        _cleanup_free_ char *term = NULL;
-        char *environment[] = { NULL, NULL };
+        _cleanup_free_ char *term = NULL, *actor = NULL;
+        char *environment[] = { NULL, NULL, NULL };
+        struct stream_options o = { .arguments = arguments, .pty = pty, .environment = environment };
+        size_t n = 0;
         int r;
 
         if (pty) {
                 terminal_size(&o.rows, &o.columns);
                 if (asprintf(&term, "TERM=%s", getenv("TERM") ?: "dumb") < 0)
                         return cli_oom(c);
-                environment[0] = term;
-                o.environment = environment;
+                environment[n++] = term;
+        }
+        if (actor_pid > 0) {
+                if (asprintf(&actor, "PRIMUS_ACTOR_PID=%" PRIu32, actor_pid) < 0)
+                        return cli_oom(c);
+                environment[n++] = actor;
         }
         r = watch_loop_new(c, &s.event);
         if (r)
@@ -206,16 +214,18 @@ static int run_session(struct cli *c, const struct stream_target *target, char *
 }
 
 static int session_run(struct cli *c, const struct exec_options *o, char **args, char **command, bool shell) {
+        _cleanup_(actor_place_done) struct actor_place actor = {};
         struct stream_target target;
         bool pty = o->pty || (!o->no_pty && isatty(STDIN_FILENO) && (shell || isatty(STDOUT_FILENO)));
         int r;
 
         if (o->pty && !isatty(STDIN_FILENO))
                 return cli_usage(c, "--pty: standard input is not a terminal");
-        r = stream_target_find(c, args[0], args[1], &target);
+        r = is_actor_name(args[1]) ? actor_find(c, args[0], args[1], &actor) : 0;
+        r = r ?: stream_target_find(c, args[0], actor.rank ?: args[1], &target);
         if (r)
                 return r == CLI_USAGE ? r : STREAM_BROKEN;
-        r = run_session(c, &target, command, pty);
+        r = run_session(c, &target, command, pty, actor.pid);
         stream_target_done(&target);
         return r;
 }
@@ -245,13 +255,12 @@ const struct command exec_command = {
         .name = "exec",
         .arguments = "[OPTIONS] JOB RANK [--] COMMAND [ARGUMENT...]",
         .help = "Run a command in an executor",
-        .details = "RANK is a rank, ROLE or ROLE/INDEX. The command runs beside the trainer: as the same "
-                   "user, in its\n"
-                   "working directory, with its environment, secrets and limits, and ends with it. Exit "
-                   "status: the\n"
-                   "command's, 128 + N when signal N killed it, 255 when the session could not be opened or "
-                   "broke. On a\n"
-                   "terminal, ~. at the start of a line closes the session.",
+        .details =
+                "RANK is a rank, ROLE or ROLE/INDEX, or an actor's name (\"Counter 3\": in its executor; its process\n"
+                "is PRIMUS_ACTOR_PID then). The command runs beside the trainer: as the same user, in its working\n"
+                "directory, with its environment, secrets and limits, and ends with it. Exit status: the command's,\n"
+                "128 + N when signal N killed it, 255 when the session could not be opened or broke. On a terminal,\n"
+                "~. at the start of a line closes the session.",
         .options = exec_options,
         .options_size = sizeof(struct exec_options),
         .min = 3,

@@ -8,6 +8,7 @@
 #include "lib/base/try.h"
 #include "lib/json/get.h"
 #include "lib/json/replies.h"
+#include "tools/primusctl/bus/actor-list.h"
 #include "tools/primusctl/bus/targets.h"
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/view/table.h"
@@ -20,6 +21,7 @@ struct stacks {
         struct cli *cli;
         const struct stacks_options *options;
         struct targets targets;
+        uint32_t pid;      /* of the actor that is meant; 0: all of the executors */
         json_t **captures; /* NULL: no usable answer, and errors has why, if it is known */
         char **errors;
 };
@@ -147,6 +149,15 @@ static json_t *json_one(const struct stacks *s, size_t i) {
 
 /* ---- the command ---- */
 
+/* What is not of that process is left out. */
+static void keep_process(json_t *capture, const char *name, uint32_t pid) {
+        json_t *list = json_object_get(capture, name);
+
+        for (size_t i = json_array_size(list); i-- > 0;)
+                if (json_get_number(json_array_get(list, i), "pid") != pid)
+                        (void)json_array_remove(list, i);
+}
+
 static int append_options(sd_bus_message *m, size_t i, void *userdata) {
         const struct stacks *s = userdata;
 
@@ -172,8 +183,13 @@ static void on_answer(size_t i, sd_bus_message *reply, const sd_bus_error *error
 
         if (error)
                 s->errors[i] = strdup(error->message ?: error->name);
-        else
-                (void)read_capture(reply, s->captures + i);
+        else if (read_capture(reply, s->captures + i) >= 0 && s->pid > 0) {
+                keep_process(s->captures[i], "threads", s->pid);
+                keep_process(s->captures[i], "programs", s->pid);
+                (void)json_object_set_new(s->captures[i], "total",
+                                          json_integer((json_int_t)json_array_size(
+                                                  json_object_get(s->captures[i], "threads"))));
+        }
 }
 
 static int show(const struct stacks *s) {
@@ -200,9 +216,12 @@ static int stacks_run(struct cli *c, void *options, char **args, size_t n) {
         static const struct target_call call = { .method = "Capture",
                                                  .append = append_options,
                                                  .answered = on_answer };
+        _cleanup_(actor_place_done) struct actor_place actor = {};
         struct stacks s = { .cli = c, .options = options };
-        int r = targets_find(c, args[0], args + 1, n - 1, &s.targets);
+        int r = n == 2 && is_actor_name(args[1]) ? actor_find(c, args[0], args[1], &actor) : 0;
 
+        s.pid = actor.pid;
+        r = r ?: targets_find(c, args[0], actor.rank ? &actor.rank : args + 1, n - 1, &s.targets);
         if (r)
                 return r;
         s.captures = calloc(s.targets.n, sizeof(json_t *));
@@ -234,14 +253,10 @@ const struct command stacks_command = {
         .arguments = "[OPTIONS] JOB [RANK...]",
         .help = "Show what the threads of executors are doing",
         .details =
-                "RANK is a rank, ROLE or ROLE/INDEX; without one, all that run. WAITS says what a thread "
-                "waits "
-                "for: network,\n"
-                "futex (another thread), sleep, disk, pipe (another process of the host), device; or it is "
-                "running or\n"
-                "stopped. Programs that have a handler for the job's stackSignal get it, and what they write "
-                "is shown: Python\n"
-                "does after 'import primus'.",
+                "RANK is a rank, ROLE or ROLE/INDEX, or one actor's name (\"Counter 3\"); without one, all that run.\n"
+                "WAITS says what a thread waits for: network, futex (another thread), sleep, disk, pipe (another\n"
+                "process of the host), device; or it is running or stopped. Programs that have a handler for the\n"
+                "job's stackSignal get it, and what they write is shown: Python does after 'import primus'.",
         .options = stacks_options,
         .options_size = sizeof(struct stacks_options),
         .min = 1,
