@@ -89,6 +89,8 @@ void calls_listen(struct calls *q, const char *path) {
                 (void)one_way(q, "Listen", path); /* or when the connection is there */
         }
         w->n++;
+        if (link_takes_calls(q->link))
+                link_want_calls(q->link, true);
 }
 
 static void wanted_free(struct calls *q, struct wanted *w) {
@@ -353,7 +355,7 @@ void calls_down(struct calls *q) {
                 any |= e->told;
                 e->told = false;
         }
-        if (!any)
+        if (q->lost || (!any && !q->wanted))
                 return;
         q->lost = true;
         door_owner(q, false);

@@ -199,6 +199,7 @@ static void ask_bus(struct caller *e, sd_bus_message *call) {
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *to = sd_bus_message_get_destination(m);
         struct caller *e = userdata;
+        uint64_t unread;
         uint8_t type;
 
         if (sd_bus_message_get_type(m, &type) < 0)
@@ -209,6 +210,11 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         }
         if (type != SD_BUS_MESSAGE_METHOD_CALL || e->over)
                 return 1;
+        /* Also what is answered from here is to be read. */
+        if (sd_bus_get_n_queued_write(e->bus, &unread) < 0 || unread > CALLS_UNREAD_MAX) {
+                hang_up(e);
+                return 1;
+        }
         if (to && strcmp(to, BUS_NAME) == 0)
                 ask_bus(e, m);
         else if (!to || is_here(to))

@@ -9,7 +9,7 @@
 #include "lib/base/cleanup.h"
 
 enum rule_kind {
-        RULE_OF_BUS, /* what the bus itself says, which is told in any case */
+        RULE_OF_NONE, /* or of what the bus itself says, which is told in any case */
         RULE_OF_PATH,
         RULE_OF_ALL,
 };
@@ -27,9 +27,15 @@ static enum rule_kind read_rule(const char *rule, char **ret_path) {
 
         *ret_path = NULL;
         if (sender && strcmp(sender, "org.freedesktop.DBus") == 0)
-                return RULE_OF_BUS;
+                return RULE_OF_NONE;
         *ret_path = value_of(rule, "path='");
-        return *ret_path ? RULE_OF_PATH : RULE_OF_ALL;
+        if (!*ret_path)
+                return RULE_OF_ALL;
+        if (strlen(*ret_path) <= MATCH_PATH_MAX)
+                return RULE_OF_PATH;
+        free(*ret_path);
+        *ret_path = NULL;
+        return RULE_OF_NONE;
 }
 
 void matches_done(struct matches *m) {
@@ -45,7 +51,7 @@ int matches_add(struct matches *m, const char *rule, char **ret_path) {
         char **more;
 
         *ret_path = NULL;
-        if (kind == RULE_OF_BUS)
+        if (kind == RULE_OF_NONE)
                 return 0;
         if (m->n_paths + m->all >= MATCHES_MAX)
                 return -ENOBUFS;

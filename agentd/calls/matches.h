@@ -8,6 +8,8 @@
 #include <stddef.h>
 
 #define MATCHES_MAX 512u /* as a bus allows */
+#define MATCH_PATH_MAX                                                                                       \
+        255u /* bytes; no object of masterd's has a longer one, so such a rule is for nothing */
 
 struct matches {
         char **paths;

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -54,6 +55,25 @@ static void test_paths(void **state) {
         assert_true(matches_want(&m, JOB "7"));
 }
 
+/* Nobody's memory is filled by what can be for nothing. */
+static void test_long(void **state) {
+        _cleanup_(matches_done) struct matches m = {};
+        char rule[MATCH_PATH_MAX + 16], path[MATCH_PATH_MAX + 2];
+
+        memset(path, 'x', sizeof(path));
+        path[0] = '/';
+        path[MATCH_PATH_MAX] = 0;
+        snprintf(rule, sizeof(rule), "path='%s'", path);
+        assert_int_equal(add(&m, rule, path), 0);
+        path[MATCH_PATH_MAX] = 'x';
+        path[MATCH_PATH_MAX + 1] = 0;
+        snprintf(rule, sizeof(rule), "path='%s'", path);
+        for (unsigned i = 0; i < 2 * MATCHES_MAX; i++)
+                assert_int_equal(add(&m, rule, NULL), 0);
+        assert_int_equal(m.n_paths, 1);
+        assert_false(matches_want(&m, path));
+}
+
 /* What is not understood is wanted; what the bus says of names is not a rule of ours. */
 static void test_all(void **state) {
         static const char *const wide[] = { "", "type='signal'", "path_namespace='/org/primus'",
@@ -91,6 +111,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_paths),
                 cmocka_unit_test(test_all),
+                cmocka_unit_test(test_long),
                 cmocka_unit_test(test_as_many_as_there_may_be),
         };
 
