@@ -103,6 +103,34 @@ def test_over_kills(cluster):
         assert asks.communicate(timeout=30)[0].strip() == "[]" and asks.returncode == 0
 
 
+GOES_ON = {"name": "goes-on", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 64, "command": "echo one; while ! [ -e /tmp/go-on ]; do sleep 0.1; done; echo two"}]}
+
+
+def test_following_over_a_kill(cluster):
+    """Output, progress and the run of a command go on where they were when the agent of their host is started again."""
+    cluster.exec("n3", "tee", "/tmp/goes-on.json", input=json.dumps(GOES_ON))
+    command = ("sh", "-c", "echo one; while ! [ -e /tmp/go-on ]; do sleep 0.1; done; echo two; exit 7")
+    with cluster.process("n3", "primusctl", "submit", "--wait", "--logs", "/tmp/goes-on.json", user="ml") as submits, \
+         cluster.process("n3", "primusctl", "run", "--no-env", "--cpus=0.1", "--mem=64M", "--", *command, user="ml") as runs:
+        cluster.wait_for(lambda: [j["state"] for j in cluster.primusctl_json("list")] == ["RUNNING"] * 2, 30, "both")
+        (job,) = [j["job"] for j in cluster.primusctl_json("list") if j["name"] == "goes-on"]
+        with cluster.process("n3", "primusctl", "logs", "-f", str(job), user="ml") as follows:
+            assert follows.stdout.readline() == runs.stdout.readline() == "one\n"
+            cluster.kill9("n3", AGENTD)
+            cluster.wait_nodes()
+            time.sleep(1)
+            for node in cluster.nodes:
+                cluster.exec(node, "touch", "/tmp/go-on")
+            said = follows.communicate(timeout=30)[0]
+            assert "two\n" in said and "one" not in said and follows.returncode == 0, said
+        said = runs.communicate(timeout=30)[0]
+        assert "two\n" in said and runs.returncode == 7, said
+        said = submits.communicate(timeout=30)[0]
+        assert "two" in said and submits.returncode == 0, said
+    for node in cluster.nodes:
+        cluster.exec(node, "rm", "/tmp/go-on")
+
+
 def test_settings(new_cluster):
     """RelayFrom= of masterd.conf and Relay= of agentd.conf: sentences, and a reload changes them."""
     cluster = new_cluster(3, conf=["masterd.conf:Master.RelayFrom=n2:ml n3"])

@@ -266,6 +266,7 @@ int main(int argc, char **argv) {
                 r = dispatch(&c, argc - (argc > 0), argv + (argc > 0));
         if (fflush(stdout) == EOF && r == CLI_OK)
                 r = cli_fail(&c, "cannot write to standard output: %s", strerror(errno));
+        sd_event_source_disable_unref(c.rejoin);
         sd_bus_unref(c.bus);
         free(c.login);
         return r;

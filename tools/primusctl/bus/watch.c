@@ -5,9 +5,12 @@
 
 #include <string.h>
 
+#include <utlist.h>
+
 #include "lib/base/clock.h"
 
 #define AWAY_MAX (60 * USEC_PER_SEC) /* how long masterd may be gone */
+#define REJOIN_USEC (100 * USEC_PER_MSEC)
 #define MISSED_MAX 10u
 
 struct watch {
@@ -27,15 +30,22 @@ struct watch {
         sd_event_source *timer, *again;
         unsigned refused; /* syncs in a row that a busy masterd has cut short */
         unsigned missed;  /* and those where the job was not on the bus */
+        struct watch *prev, *next;
 };
+
+static void drop_slots(struct watch *w) {
+        for (size_t i = 0; i < ELEMENTSOF(w->slots); i++)
+                w->slots[i] = sd_bus_slot_unref(w->slots[i]);
+        for (size_t i = 0; i < ELEMENTSOF(w->calls); i++)
+                w->calls[i] = sd_bus_slot_unref(w->calls[i]);
+}
 
 void watch_free(struct watch *w) {
         if (!w)
                 return;
-        for (size_t i = 0; i < ELEMENTSOF(w->slots); i++)
-                sd_bus_slot_unref(w->slots[i]);
-        for (size_t i = 0; i < ELEMENTSOF(w->calls); i++)
-                sd_bus_slot_unref(w->calls[i]);
+        if (w->prev) /* utlist's: of one that is in the list */
+                DL_DELETE(w->cli->watches, w);
+        drop_slots(w);
         sd_event_source_disable_unref(w->timer);
         sd_event_source_disable_unref(w->again);
         job_properties_done(&w->properties);
@@ -88,15 +98,20 @@ static int still_away(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static void went_away(struct watch *w) {
-        /* Without its bus nobody hears of it coming back: bus_gone() ends the loop. */
-        if (w->is_away || sd_bus_is_open(w->cli->bus) <= 0)
+static void be_away(struct watch *w) {
+        if (w->is_away)
                 return;
         w->is_away = true;
         if (sd_event_add_time_relative(w->event, &w->timer, CLOCK_BOOTTIME, AWAY_MAX, 0, still_away, w) < 0)
                 quit(w, cli_oom(w->cli));
         if (w->handlers->away)
                 w->handlers->away(w, w->userdata);
+}
+
+static void went_away(struct watch *w) {
+        /* Without its bus nobody hears of it coming back: that is bus_gone()'s. */
+        if (sd_bus_is_open(w->cli->bus) > 0)
+                be_away(w);
 }
 
 static int on_again(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -135,6 +150,8 @@ static bool is_not_on_bus(const sd_bus_error *error) {
 }
 
 void watch_call_failed(struct watch *w, const sd_bus_error *error) {
+        if (w->cli->agent && sd_bus_is_open(w->cli->bus) <= 0)
+                return; /* everything is asked again by the next connection */
         if (cli_error_busy(error))
                 sync_later(w);
         else if (is_not_on_bus(error) && w->calls[3])
@@ -367,6 +384,12 @@ static int on_executor_changed(sd_bus_message *m, void *userdata, sd_bus_error *
         return 0;
 }
 
+static void back_again(struct watch *w) {
+        w->is_away = false;
+        w->timer = sd_event_source_disable_unref(w->timer);
+        ask_for_job(w);
+}
+
 static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         struct watch *w = userdata;
         const char *name, *before, *now;
@@ -378,10 +401,27 @@ static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret
                 went_away(w);
                 return 0;
         }
-        w->is_away = false;
-        w->timer = sd_event_source_disable_unref(w->timer);
-        ask_for_job(w);
+        back_again(w);
         return 0;
+}
+
+static int add_matches(struct watch *w) {
+        int r;
+
+        /* The bus daemon handles these in order, so the matches stand before the master sees a question. */
+        r = sd_bus_match_signal_async(w->cli->bus, &w->slots[0], MASTER_NAME, w->job.path,
+                                      "org.freedesktop.DBus.Properties", "PropertiesChanged",
+                                      on_properties_changed, NULL, w);
+        if (r >= 0 && w->what != WATCH_STATE)
+                r = sd_bus_match_signal_async(w->cli->bus, &w->slots[1], MASTER_NAME, w->job.path, MASTER_JOB,
+                                              "ExecutorChanged", on_executor_changed, NULL, w);
+        if (r >= 0)
+                r = sd_bus_add_match_async(
+                        w->cli->bus, &w->slots[2],
+                        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
+                        "member='NameOwnerChanged',arg0='" MASTER_NAME "'",
+                        on_owner_changed, NULL, w);
+        return r;
 }
 
 int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, enum watch_what what,
@@ -399,25 +439,63 @@ int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, enum wa
                 .handlers = handlers,
                 .userdata = userdata,
         };
-        /* The bus daemon handles these in order, so the matches stand before the master sees a question. */
-        r = sd_bus_match_signal_async(c->bus, &w->slots[0], MASTER_NAME, job->path,
-                                      "org.freedesktop.DBus.Properties", "PropertiesChanged",
-                                      on_properties_changed, NULL, w);
-        if (r >= 0 && what != WATCH_STATE)
-                r = sd_bus_match_signal_async(c->bus, &w->slots[1], MASTER_NAME, job->path, MASTER_JOB,
-                                              "ExecutorChanged", on_executor_changed, NULL, w);
-        if (r >= 0)
-                r = sd_bus_add_match_async(
-                        c->bus, &w->slots[2],
-                        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
-                        "member='NameOwnerChanged',arg0='" MASTER_NAME "'",
-                        on_owner_changed, NULL, w);
+        r = add_matches(w);
         if (r >= 0)
                 r = sync_now(w);
         if (r < 0)
                 return cli_fail(c, "cannot follow job %" PRIu32 ": %s", job->number, strerror(-r));
+        DL_APPEND(c->watches, w);
         *ret = TAKE_PTR(w);
         return 0;
+}
+
+/* ---- the loop ---- */
+
+static int attach_bus(struct cli *c, sd_event *event);
+
+/* The agent is started again: another connection, by which everything is asked anew. */
+static int on_rejoin(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct cli *c = userdata;
+        sd_bus *bus = NULL;
+        struct watch *w;
+        int r = master_bus_open(&bus, &c->agent);
+
+        if (r < 0 || !c->agent) { /* watches end the loop when it is away for too long */
+                sd_bus_close_unref(bus);
+                c->agent = true;
+                (void)sd_event_source_set_time_relative(s, REJOIN_USEC);
+                return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        }
+        (void)sd_bus_detach_event(c->bus);
+        sd_bus_unref(c->bus);
+        c->bus = bus;
+        c->rejoin = sd_event_source_disable_unref(c->rejoin);
+        r = attach_bus(c, c->loop);
+        DL_FOREACH (c->watches, w) {
+                if (r >= 0)
+                        r = add_matches(w);
+                if (r >= 0)
+                        back_again(w);
+        }
+        return r < 0 ? sd_event_exit(c->loop, cli_oom(c)) : 0;
+}
+
+/* Other commands than those that watch a job have nothing that could be asked anew. */
+static int agent_gone(struct cli *c) {
+        struct watch *w;
+
+        if (!c->watches) {
+                cli_fail(
+                        c,
+                        "this host's agent has ended the connection to the master: it is being started again, or "
+                        "this did not read what it was told");
+                return sd_event_exit(c->loop, CLI_UNREACHABLE);
+        }
+        DL_FOREACH (c->watches, w) {
+                drop_slots(w);
+                be_away(w);
+        }
+        return sd_event_add_time_relative(c->loop, &c->rejoin, CLOCK_BOOTTIME, REJOIN_USEC, 0, on_rejoin, c);
 }
 
 static int bus_gone(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
@@ -425,15 +503,21 @@ static int bus_gone(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
 
         (void)m;
         (void)ret_error;
-        c->lost = c->agent;
-        if (!c->lost)
-                cli_fail(c, "the connection to the system bus%s%s was lost", c->host ? " of " : "",
-                         c->host ? c->host : "");
-        else if (!c->rejoins)
-                cli_fail(c, "this host's agent has ended the connection to the master: it is being started "
-                            "again, or this did not read what it was told; jobs go on");
+        if (c->agent)
+                return agent_gone(c);
+        cli_fail(c, "the connection to the system bus%s%s was lost", c->host ? " of " : "",
+                 c->host ? c->host : "");
         (void)sd_event_exit(c->loop, CLI_UNREACHABLE);
         return 0;
+}
+
+static int attach_bus(struct cli *c, sd_event *event) {
+        int r = sd_bus_attach_event(c->bus, event, SD_EVENT_PRIORITY_NORMAL);
+
+        return r < 0 ? r
+                     : sd_bus_match_signal_async(c->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                                                 "org.freedesktop.DBus.Local", "Disconnected", bus_gone, NULL,
+                                                 c);
 }
 
 int watch_loop_new(struct cli *c, sd_event **ret) {
@@ -445,11 +529,7 @@ int watch_loop_new(struct cli *c, sd_event **ret) {
                 return r;
         r = sd_event_new(&event);
         if (r >= 0)
-                r = sd_bus_attach_event(c->bus, event, SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0)
-                r = sd_bus_match_signal_async(c->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
-                                              "org.freedesktop.DBus.Local", "Disconnected", bus_gone, NULL,
-                                              c);
+                r = attach_bus(c, event);
         if (r < 0) {
                 sd_event_unref(event);
                 return cli_fail(c, "cannot make an event loop: %s", strerror(-r));

@@ -204,15 +204,6 @@ static int open_here(struct cli *c, uint64_t patience) {
         return r;
 }
 
-int cli_connect_again(struct cli *c) {
-        int r;
-
-        c->bus = sd_bus_close_unref(c->bus);
-        c->lost = false;
-        r = open_here(c, 60 * USEC_PER_SEC);
-        return r < 0 ? unreachable(c, strerror(-r)) : 0;
-}
-
 void cli_choose_host(struct cli *c) {
         if (c->host || master_is_here() || access(MASTER_SOCKET, F_OK) == 0)
                 return;

@@ -43,6 +43,7 @@ struct job_ref {
         char path[JOB_PATH_MAX];
 };
 
+struct watch;
 struct cli {
         const char *program; /* as messages begin */
         const char *command; /* which one it is; NULL: none yet, or the program itself */
@@ -51,11 +52,11 @@ struct cli {
         bool json;
         bool color;     /* standard output takes colours */
         sd_bus *bus;    /* NULL until cli_connect() */
-        bool agent;     /* it is the socket of this host's agent, which hands on to a master elsewhere; */
-        bool lost;      /* and was lost, as a loop has heard, */
-        bool rejoins;   /* to which the command has an answer */
+        bool agent;     /* it is the socket of this host's agent, which hands on to a master elsewhere */
         sd_event *loop; /* that the bus is attached to, its caller's; NULL: none. A bus that has broken has
                            forgotten it */
+        struct watch *watches;   /* bus/watch.h: whose bus is made anew where the agent is */
+        sd_event_source *rejoin; /* when that is tried */
 };
 
 DEFINE_CLEANUP(sd_bus_message *, sd_bus_message_unref)
@@ -91,9 +92,6 @@ int cli_oom(const struct cli *c); /* CLI_FAILED */
 void cli_choose_host(struct cli *c);
 /* Opens the way to masterd: the bus here, or c->host's over ssh; once. */
 int cli_connect(struct cli *c);
-
-/* Where the agent's socket was lost: again, as soon as it is there. */
-int cli_connect_again(struct cli *c);
 
 /* True for the errors that mean "nobody answers to the master's name just now". */
 bool cli_error_unreachable(const sd_bus_error *error, int r);

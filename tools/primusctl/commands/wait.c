@@ -14,24 +14,10 @@
 struct waiting {
         struct cli *cli;
         sd_event *event;
-        struct waited {
-                struct job_ref job;
-                bool ended;
-        } jobs[JOBS_MAX];
         size_t n, left;
         int killed; /* with that status; 0: none was */
         bool failed, quiet;
 };
-
-static void end_job(struct waiting *waiting, const struct job_ref *job) {
-        for (size_t i = 0; i < waiting->n; i++)
-                if (!waiting->jobs[i].ended && waiting->jobs[i].job.number == job->number) {
-                        waiting->jobs[i].ended = true;
-                        break;
-                }
-        if (--waiting->left == 0)
-                (void)sd_event_exit(waiting->event, waiting->failed ? CLI_FAILED : waiting->killed);
-}
 
 static void on_state(struct watch *w, void *userdata) {
         struct waiting *waiting = userdata;
@@ -53,7 +39,8 @@ static void on_state(struct watch *w, void *userdata) {
                 printf("Job %" PRIu32 " %s\n", watch_job(w)->number, p->state);
                 fflush(stdout);
         }
-        end_job(waiting, watch_job(w));
+        if (--waiting->left == 0)
+                (void)sd_event_exit(waiting->event, waiting->failed ? CLI_FAILED : waiting->killed);
 }
 
 static const struct watch_handlers wait_handlers = { .state = on_state };
@@ -62,52 +49,34 @@ struct wait_options {
         bool quiet;
 };
 
-/* By one connection to the bus: those that have not ended. */
-static int follow_jobs(struct waiting *waiting) {
-        struct watch *watches[JOBS_MAX] = { NULL };
-        struct cli *c = waiting->cli;
-        int r = watch_loop_new(c, &waiting->event);
-
-        for (size_t i = 0; !r && i < waiting->n; i++)
-                if (!waiting->jobs[i].ended)
-                        r = watch_new(c, waiting->event, &waiting->jobs[i].job, WATCH_STATE, &wait_handlers,
-                                      waiting, &watches[i]);
-        if (!r)
-                r = sd_event_loop(waiting->event);
-        for (size_t i = 0; i < waiting->n; i++)
-                watch_free(watches[i]);
-        if (waiting->event) {
-                sd_bus_detach_event(c->bus);
-                waiting->event = sd_event_unref(waiting->event);
-                c->loop = NULL;
-        }
-        return r < 0 ? cli_fail(c, "%s", strerror(-r)) : r;
-}
-
 static int wait_run(struct cli *c, void *options, char **args, size_t n) {
-        _cleanup_free_ struct waiting *waiting = calloc(1, sizeof(*waiting));
         struct wait_options *o = options;
+        struct waiting waiting = { .cli = c, .quiet = o->quiet };
+        struct watch *watches[JOBS_MAX] = { NULL };
         size_t jobs = n > 0 ? n : 1;
-        int r = 0;
+        int r;
 
-        if (!waiting)
-                return cli_oom(c);
         if (jobs > JOBS_MAX)
                 return cli_usage(c, "more than %u jobs at once", JOBS_MAX);
-        waiting->cli = c;
-        waiting->quiet = o->quiet;
-        waiting->n = waiting->left = jobs;
-        c->rejoins = true;
-        for (size_t i = 0; !r && i < jobs; i++)
-                r = cli_job(c, n > 0 ? args[i] : NULL, &waiting->jobs[i].job);
-        if (!r)
-                r = follow_jobs(waiting);
-        while (c->lost) {
-                r = cli_connect_again(c);
+        waiting.n = waiting.left = jobs;
+        r = watch_loop_new(c, &waiting.event);
+        for (size_t i = 0; !r && i < jobs; i++) {
+                struct job_ref job;
+
+                r = cli_job(c, n > 0 ? args[i] : NULL, &job);
                 if (!r)
-                        r = follow_jobs(waiting);
+                        r = watch_new(c, waiting.event, &job, WATCH_STATE, &wait_handlers, &waiting,
+                                      &watches[i]);
         }
-        return r;
+        if (!r)
+                r = sd_event_loop(waiting.event);
+        for (size_t i = 0; i < jobs; i++)
+                watch_free(watches[i]);
+        if (waiting.event) {
+                sd_bus_detach_event(c->bus);
+                sd_event_unref(waiting.event);
+        }
+        return r < 0 ? cli_fail(c, "%s", strerror(-r)) : r;
 }
 
 static const struct cli_option wait_options[] = {
