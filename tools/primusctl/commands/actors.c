@@ -116,8 +116,9 @@ const struct command actors_command = {
         .arguments = "[OPTIONS] JOB [RANK...]",
         .help = "List the actors of a job, or end one",
         .details =
-                "RANK is a rank, ROLE or ROLE/INDEX; without one, all executors that run are asked, as by 'exec': that is for\n"
-                "the job's owner. The name of an actor stands for a RANK in 'stacks', 'exec' and 'shell'. What an actor waits for, and its calls, its own program knows: pool.why(), pool.actors().",
+                "RANK is a rank, ROLE or ROLE/INDEX; without one, all executors that run are asked, as by 'exec': that\n"
+                "is for the job's owner. The name of an actor stands for a RANK in 'stacks', 'exec' and 'shell'. What an\n"
+                "actor waits for, and its calls, its own program knows: pool.why(), pool.actors().",
         .options = actors_options,
         .options_size = sizeof(struct actors_options),
         .min = 1,
