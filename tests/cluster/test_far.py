@@ -103,6 +103,18 @@ def test_over_kills(cluster):
         assert asks.communicate(timeout=30)[0].strip() == "[]" and asks.returncode == 0
 
 
+def test_questions_over_kills(cluster):
+    """Whoever asks again and again while the agent is killed again and again is always answered."""
+    asking = "i=0; while [ $i -lt 150 ]; do primusctl list --json > /dev/null || exit 1; i=$((i + 1)); done"
+    with cluster.process("n3", "sh", "-c", asking, user="ml") as asks:
+        for _ in range(4):
+            cluster.kill9("n3", AGENTD)
+            cluster.wait_for(lambda: cluster.run("n3", "systemctl", "is-active", AGENTD).returncode == 0, 10, "its next process")
+            time.sleep(0.4)
+        said = asks.communicate(timeout=90)[0]
+        assert asks.returncode == 0, said
+
+
 GOES_ON = {"name": "goes-on", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 64, "command": "echo one; while ! [ -e /tmp/go-on ]; do sleep 0.1; done; echo two"}]}
 
 
@@ -338,7 +350,7 @@ time.sleep(float(sys.argv[1]))
 def test_what_a_user_sends_to_the_socket(cluster):
     """It is bounded, and another user of the host has the way to the master meanwhile."""
     before = cluster.main_pid("n2", AGENTD)
-    with cluster.process("n2", "python3", "-c", SOCKET_TRIALS, "5", user="eve") as tries:
+    with cluster.process("n2", "python3", "-c", SOCKET_TRIALS, "60", user="eve") as tries:
         held = tries.stdout.readline()
         assert held.strip().isdigit() and 100 <= int(held) <= 128, held + tries.stdout.read()
         assert cluster.run("n2", "primusctl", "list", user="ml").returncode == 0

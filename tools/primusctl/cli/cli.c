@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/element.h"
 #include "lib/base/parse.h"
+#include "lib/wire/copy.h"
 #include "tools/primusctl/cli/agent-setting.h"
 #include "tools/primusctl/cli/login.h"
 #include "tools/primusctl/cli/master.h"
@@ -187,6 +188,8 @@ static int unreachable(const struct cli *c, const char *why) {
         return CLI_UNREACHABLE;
 }
 
+#define AGENT_AWAY_MAX (10 * USEC_PER_SEC) /* that is started again in the middle of a call */
+
 static void sleep_usec(uint64_t usec) {
         (void)nanosleep(
                 &(struct timespec){ (time_t)(usec / USEC_PER_SEC), (long)(usec % USEC_PER_SEC) * 1000 },
@@ -305,13 +308,45 @@ uint64_t cli_busy_pause(unsigned tries) {
         return MIN(UINT64_C(10000) << MIN(tries, 7u), USEC_PER_SEC);
 }
 
+/* The agent has ended in the middle of it: the same for another connection, in place of *again. */
+static int make_anew(struct cli *c, sd_bus_message *m, sd_bus_message **again) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *copy = NULL;
+        int r;
+
+        c->bus = sd_bus_close_unref(c->bus);
+        r = open_here(c, AGENT_AWAY_MAX);
+        r = r < 0 ? r
+                  : sd_bus_message_new_method_call(
+                            c->bus, &copy, sd_bus_message_get_destination(m), sd_bus_message_get_path(m),
+                            sd_bus_message_get_interface(m), sd_bus_message_get_member(m));
+        (void)sd_bus_message_seal(m, 1, 0); /* where it was not even sent; else it is */
+        r = r < 0 ? r : message_copy(copy, m, SIZE_MAX, NULL);
+        if (r < 0)
+                return r;
+        sd_bus_message_unref(*again);
+        *again = TAKE_PTR(copy);
+        return 0;
+}
+
+/* A loop has watches, which see to that themselves. */
+static bool may_make_anew(const struct cli *c, sd_bus_message *m, uint64_t since) {
+        return sd_bus_is_open(c->bus) <= 0 && c->agent && !c->loop && repeatable(m) &&
+               now_boot() < usec_add(since, AGENT_AWAY_MAX);
+}
+
 int cli_send(struct cli *c, sd_bus_message *m, sd_bus_error *ret_error, sd_bus_message **ret_reply) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *again = NULL;
         unsigned away = 0, waited = 0;
+        uint64_t since = now_boot();
         int r;
 
         for (;;) {
                 uint64_t pause;
-                r = sd_bus_call(c->bus, m, 0, ret_error, ret_reply);
+                r = sd_bus_call(c->bus, again ?: m, 0, ret_error, ret_reply);
+                if (r < 0 && may_make_anew(c, m, since) && make_anew(c, m, &again) >= 0) {
+                        sd_bus_error_free(ret_error);
+                        continue;
+                }
                 if (r >= 0 || sd_bus_is_open(c->bus) <= 0)
                         return r;
                 if (restarting(ret_error, m) && away++ < 20)
