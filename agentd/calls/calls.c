@@ -195,7 +195,7 @@ static void say_why(struct calls *q, struct call *c) {
         if (!link_takes_calls(q->link) && link_bus(q->link))
                 fail_call(
                         c, SD_BUS_ERROR_ACCESS_DENIED,
-                        "The master takes no calls from this host (RelayFrom= in its masterd.conf); by ssh: "
+                        "The master takes no calls from this host (RelayFrom= in its masterd.conf), or is older than its agent; by ssh: "
                         "primusctl -H HOST");
         else {
                 snprintf(text, sizeof(text),

@@ -30,8 +30,8 @@ void api_disconnect(struct manager *m);
 int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 
 struct submission;
-/* Reads the arguments of Submit; submission_done() after, whatever comes back. */
-int api_read_submission(sd_bus_message *call, struct submission *s, sd_bus_error *error);
+/* Reads the arguments of Submit, for s->owner; submission_done() after, whatever comes back. */
+int api_read_submission(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error);
 /* Sets the error of a job to wait for that there is not, and returns its negative errno. */
 int api_no_such_dependency(sd_bus_error *error, const char *name);
 /* TrySubmit, of a caller that is known. */

@@ -240,11 +240,19 @@ static int read_option(sd_bus_message *call, const char *key, void *target, sd_b
         return api_read_submit_option(call, key, target, error);
 }
 
-int api_read_submission(sd_bus_message *call, struct submission *s, sd_bus_error *error) {
+/* Of another user's job the caller is no child, however it came to be inside. */
+static uint32_t parent_of(struct manager *m, sd_bus_message *call, uint32_t uid) {
+        const struct job *j = manager_job(m, callers_job(m->api->callers, sd_bus_message_get_sender(call)));
+
+        return j && j->owner == uid ? j->number : 0;
+}
+
+int api_read_submission(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error) {
         int r = sd_bus_message_read_array(call, 'y', (const void **)&s->config, &s->config_size);
 
         if (r < 0)
                 return r;
+        s->parent = parent_of(m, call, s->owner);
         if (s->config_size > SPEC_TEXT_MAX)
                 return sd_bus_error_setf(error, ERROR_BAD_CONFIG,
                                          "1:1: the configuration is larger than %u MiB", SPEC_TEXT_MAX >> 20);
@@ -384,19 +392,12 @@ int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_
         return admit_keyed(m, call, s, NULL, error);
 }
 
-/* Of another user's job the caller is no child, however it came to be inside. */
-static uint32_t parent_of(struct manager *m, sd_bus_message *call, uint32_t uid) {
-        const struct job *j = manager_job(m, callers_job(m->api->callers, sd_bus_message_get_sender(call)));
-
-        return j && j->owner == uid ? j->number : 0;
-}
-
 int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        struct submission s = { .owner = uid, .parent = parent_of(m, call, uid) };
+        struct submission s = { .owner = uid };
         struct submit_key *key = NULL;
         uint32_t number = 0;
-        int r = api_read_submission(call, &s, error);
+        int r = api_read_submission(m, call, &s, error);
 
         r = r < 0 ? r : keys_begin(m, &s, &key, &number, error);
         if (r > 0)

@@ -78,7 +78,7 @@ int api_try_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         struct manager *m = userdata;
         struct submission s = { .owner = uid, .trial = true };
         struct trying *q = calloc(1, sizeof(*q));
-        int r = q ? api_read_submission(call, &s, error) : -ENOMEM;
+        int r = q ? api_read_submission(m, call, &s, error) : -ENOMEM;
 
         if (r >= 0 && s.savepoint && s.config_size == 0)
                 r = sd_bus_error_set(

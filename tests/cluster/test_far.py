@@ -45,6 +45,8 @@ set -e
 ! test -r /run/dbus/system_bus_socket
 id -u
 child=$(primusctl run --detach --parsable --name=child --mem=64M --cpus=0.1 -- sleep 300)
+primusctl config $child > job.json 2> /dev/null
+primusctl submit --dry-run --with-parent job.json > /dev/null
 primusctl list --json | grep -c '"name": *"child"'
 primusctl kill --reason=enough $child
 primusctl wait $child || echo ended $?
