@@ -224,7 +224,8 @@ def captured(cluster):
         cluster.exec("n2", "sh", "-c", f"cat > /run/false-executor; chmod 755 /run/false-executor; cp {program} /run/real-executor; "
                      f"echo {way} > /run/captured; mount --bind /run/false-executor {program}", input=CAPTURED)
     yield begin
-    cluster.exec("n2", "umount", program)
+    # What stood in its place may still be on its way out.
+    cluster.wait_for(lambda: cluster.run("n2", "umount", program).returncode == 0, 30, "unmounted")
 
 
 @pytest.mark.parametrize("way", ["up", "absolute", "dots", "nul", "link", "half", "elsewhere", "larger", "more", "sum", "cut", "other", "shrunk", "unreadable"])
