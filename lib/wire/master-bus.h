@@ -8,7 +8,7 @@
 
 #define MASTER_NAME "org.primus.Master1"
 #define MASTER_SOCKET "/run/primus/agent/master.sock"
-/* It is there where masterd is to run: the bus starts it by that. */
+/* "systemctl enable" of masterd makes this link, by which the bus starts it. */
 #define MASTER_ENABLED "/etc/systemd/system/dbus-" MASTER_NAME ".service"
 
 /* And while it runs (RuntimeDirectory= of its unit). */

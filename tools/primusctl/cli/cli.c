@@ -134,8 +134,6 @@ int cli_oom(const struct cli *c) {
         return cli_fail(c, "out of memory");
 }
 
-/* "systemctl enable" of masterd makes this link, by which the bus starts it. */
-
 /* No master here: where one is, as far as this host knows. */
 static void say_elsewhere(const struct cli *c, const char *why) {
         _cleanup_free_ char *master = NULL, *host = NULL;
