@@ -61,7 +61,7 @@ def said(pool, text):
 
 def test_names_stay(served):
     """What has a name is there for the next program, and for the pool's own; what has none ends with the program that made it."""
-    first = "with come() as pool:\n print(pool.get_or_create('c', Counter, 5).add(1).result(5), Counter(1).add(1).result(5), pool.stats()['running'])"
+    first = "with come() as pool:\n one = Counter(1); print(pool.get_or_create('c', Counter, 5).add(1).result(5), one.add(1).result(5), pool.stats()['running'])"
     assert said(served, first) == ["6 2 2"]
     until(lambda: served.stats()["running"] == 1)
     assert said(served, "with come() as pool:\n print(actors.get('c').add(1).result(5), [a['name'] for a in pool.actors()])") == ["7 ['c']"]
