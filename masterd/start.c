@@ -30,6 +30,7 @@
 #include "masterd/fleet/liveness.h"
 #include "masterd/fleet/ownhost.h"
 #include "masterd/fleet/stuck.h"
+#include "masterd/fleet/unit-run.h"
 #include "masterd/job/suspend.h"
 #include "masterd/life/arrays.h"
 #include "masterd/life/attempts.h"
@@ -48,6 +49,7 @@
 #include "masterd/link/identity.h"
 #include "masterd/link/link.h"
 #include "masterd/link/registration.h"
+#include "masterd/providers/providers.h"
 #include "masterd/queue/placement.h"
 #include "masterd/queue/queueing.h"
 #include "masterd/recover/load.h"
@@ -75,6 +77,7 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void
 
 static int on_reload(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
         queueing_reload(userdata);
+        providers_reload(userdata);
         return 0;
 }
 
@@ -196,6 +199,25 @@ static const struct listener watch = {
         .job_freed = watch_job_freed,
 };
 
+static int providers_nodes_loaded(struct manager *m) {
+        return providers_load(m);
+}
+
+static void providers_node_joined(struct manager *m, struct node *node, const struct registration *g) {
+        providers_node_registered(m, node);
+}
+
+static void providers_executor_released(struct manager *m, struct executor *e) {
+        providers_poke(m);
+}
+
+static const struct listener providers = {
+        .nodes_loaded = providers_nodes_loaded,
+        .node_registered = providers_node_joined,
+        .executor_placed = providers_executor_placed,
+        .executor_released = providers_executor_released,
+};
+
 static const struct listener relay = {
         .executor_failed = logs_note_failure,
 };
@@ -209,9 +231,8 @@ static const struct listener api = {
         .job_freed = audience_forget,
 };
 
-static const struct listener *const listeners[] = {
-        &feed, &life, &fleet, &watch, &relay, &admit, &api, NULL
-};
+static const struct listener *const listeners[] = { &feed,  &life,  &fleet, &providers, &watch,
+                                                    &relay, &admit, &api,   NULL };
 
 static bool job_not_placeable(struct manager *m, struct job *j) {
         return depend_holds_back(j) || arrays_take(m, j);
@@ -264,9 +285,15 @@ static const struct upcalls upcalls = {
 
 /* ---- beginning and end ---- */
 
+/* What waits behind a pass may want hosts. */
+static void schedule(struct manager *m) {
+        placement_run(m);
+        providers_poke(m);
+}
+
 int start_new(struct manager **ret) {
         struct manager *m;
-        int r = manager_new(placement_run, &m);
+        int r = manager_new(schedule, &m);
 
         if (r < 0)
                 return r; /* logged */
@@ -277,6 +304,7 @@ int start_new(struct manager **ret) {
                 r = life_new(m);
         if (r >= 0)
                 r = fleet_new(m);
+        r = r < 0 ? r : providers_new(m);
         if (r >= 0)
                 r = watch_new(m);
         if (r >= 0)
@@ -313,6 +341,7 @@ static void serve(struct manager *m, void *data) {
                 r = blaming_start(m);
         if (r >= 0)
                 r = healing_start(m);
+        r = r < 0 ? r : providers_start(m);
         if (r < 0) {
                 (void)sd_event_exit(m->event, r);
                 return;
@@ -391,6 +420,8 @@ void start_free(struct manager *m) {
         store_close(m->store);
         if (m->api) { /* the last one that is made */
                 hooks_stop(m);
+                providers_stop(m);
+                unit_runs_stop(m);
                 calls_end(m);
                 api_disconnect(m);
                 relay_close_sessions(m);
@@ -405,6 +436,7 @@ void start_free(struct manager *m) {
         keys_free(m);
         calls_free(m);
         placement_free(m->placement);
+        providers_free(m);
         fleet_free(m);
         watch_free(m);
         link_state_free(m);

@@ -19,7 +19,7 @@ HOST = WIRE | POLICY | {"lib/unit"}
 
 # The rooms of a program that know its state, from the highest to the lowest: each sees those that stand behind it, and none
 # before it. Upwards one speaks through the tables of masterd/core/listeners.h and agentd/core/manager.h.
-MASTERD = ["masterd", "masterd/api", "masterd/recover", "masterd/admit", "masterd/calls", "masterd/relay", "masterd/watch", "masterd/fleet", "masterd/life",
+MASTERD = ["masterd", "masterd/api", "masterd/recover", "masterd/admit", "masterd/calls", "masterd/relay", "masterd/watch", "masterd/providers", "masterd/fleet", "masterd/life",
            "masterd/queue", "masterd/feed", "masterd/link", "masterd/core", "masterd/caller", "masterd/conf"]
 AGENTD = ["agentd", "agentd/api", "agentd/telemetry", "agentd/relay", "agentd/session", "agentd/host", "agentd/calls", "agentd/link", "agentd/executors", "agentd/core"]
 STARTER = ["starter", "starter/calls", "starter/systemd", "starter/unit", "starter/policy"]
@@ -123,7 +123,7 @@ LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
     r"archive(_entry)?\.h": {"executor/files", "tools/primusctl/bus", "tools/state"},
-    r"jansson\.h": {"executor/read", "lib/wire", "lib/json", "lib/checkpoint", "lib/group", "webd/route", "webd/serve", "masterd/data", "masterd/search", "masterd/checkpoint", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
+    r"jansson\.h": {"executor/read", "lib/wire", "lib/json", "lib/checkpoint", "lib/group", "webd/route", "webd/serve", "masterd/data", "masterd/search", "masterd/checkpoint", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/providers", "masterd/life",
                       "masterd/admit", *PRIMUSCTL, "tools/state", "sim"},
     r"bpf/.*": {"starter/observe", "bpf"},
     r"microhttpd\.h": {"lib/http"},

@@ -130,6 +130,9 @@ static const struct json_member node[] = {
         MEMBER("gpusOff", "a(suts)", .parts = &gpus_off),
         MEMBER("windows", "a(ttsu)", .parts = &windows),
         MEMBER("executors", "a(usuusut)", .parts = &executors),
+        MEMBER("provider", "s"),
+        MEMBER("shape", "s"),
+        MEMBER("kept", "s"),
 };
 #undef MEMBER
 static const struct json_member event[] = {

@@ -96,6 +96,7 @@ static const struct json_member why[] = {
         { "requeues", "u" },
         { "reason", "s" },
         PLACE,
+        { "comes", "s" },
         { "verdicts", "aa{sv}", .parts = &json_verdict, .make = json_comes_later },
 };
 const struct json_shape json_why = { "why", "a{sv}", why, ELEMENTSOF(why) };

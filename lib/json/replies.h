@@ -44,4 +44,7 @@ extern const struct json_shape json_task;                       /* ListTasks, a 
 extern const struct json_shape json_checkpoint;                 /* ListCheckpoints, a row */
 extern const struct json_shape json_model;                      /* ListModels, a row */
 extern const struct json_shape json_savepoint;                  /* ListSavepoints, a row */
+extern const struct json_shape json_provider;                   /* ListProviders, a row */
+extern const struct json_shape json_instance;                   /* ListInstances, a row */
+extern const struct json_shape json_act;                        /* PlanInstances, a row */
 extern const struct json_shape json_usage;                      /* Usage, a row */

@@ -63,6 +63,17 @@ int api_on_list_telemetry(sd_bus_message *call, void *userdata, sd_bus_error *er
 /* backup-call.c: an entry of the manager's table. */
 int api_on_backup(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
+/* Hosts by demand (provider-calls.c): entries of the manager's table. */
+int api_on_list_providers(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_list_instances(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_plan_instances(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_hold_provider(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_hold_instance(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_start_instance(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_stop_instance(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_take_provider_request(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_answer_provider_request(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
 /* Of savepoints (savepoint-calls.c): entries of the manager's table. */
 int api_on_create_token(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_list_tokens(sd_bus_message *call, void *userdata, sd_bus_error *error);

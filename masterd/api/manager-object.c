@@ -19,6 +19,7 @@
 #include "masterd/feed/feeding.h"
 #include "masterd/fleet/gpus-off.h"
 #include "masterd/fleet/maintenance.h"
+#include "masterd/fleet/removal.h"
 #include "masterd/fleet/stuck.h"
 #include "masterd/job/array.h"
 #include "masterd/life/attempts.h"
@@ -316,7 +317,6 @@ static int list_nodes(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
 static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         sd_bus_message *reply = NULL;
-        struct executor *e, *next;
         struct node *node;
         const char *name;
         int r = sd_bus_message_read_basic(call, 's', &name);
@@ -327,30 +327,15 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         if (!node)
                 return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE, "There is no node '%.*s'",
                                          utf8_fit(name, 64), name);
-        r = identity_remove(m, node);
-        if (r < 0)
-                return r;
         r = sd_bus_message_new_method_return(call, &reply);
         if (r < 0)
                 return r;
         log_notice("Node %s is removed by uid %u", node->name, uid);
-        link_drop(node, "the node was removed from the cluster");
-        nodes_unwatch(&m->nodes, node);
-        node->state = NODE_LOST;
-        DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
-                attempts_node_lost(m, e, true);
-        feeding_node_gone(m, node, false);
-        stuck_forget(m, node);
-        gpus_off_forget(node);
-        placement_node_removed(m, node);
-        maintenance_forget(m, node);
-        store_delete_node(m->store, node->name);
-        /* Executors that have ended still name it; forget that first. */
-        struct job *j, *j_next;
-        HASH_ITER (hh, m->jobs.by_number, j, j_next)
-                job_forget_node(j, node);
-        nodes_remove(&m->nodes, node);
-        manager_schedule(m);
+        r = removal_of_node(m, node);
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r;
+        }
         return manager_reply_later(m, reply);
 }
 
@@ -447,6 +432,25 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("SetBanner", SD_BUS_ARGS("s", text), SD_BUS_NO_RESULT, api_on_set_banner,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListProviders", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", providers),
+                                api_on_list_providers, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListInstances", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", instances),
+                                api_on_list_instances, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("PlanInstances", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", acts),
+                                api_on_plan_instances, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("HoldProvider", SD_BUS_ARGS("s", provider, "b", held), SD_BUS_NO_RESULT,
+                                api_on_hold_provider, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("HoldInstance", SD_BUS_ARGS("s", instance, "b", held), SD_BUS_NO_RESULT,
+                                api_on_hold_instance, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("StartInstance", SD_BUS_ARGS("s", provider, "s", shape), SD_BUS_NO_RESULT,
+                                api_on_start_instance, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("StopInstance", SD_BUS_ARGS("s", instance), SD_BUS_NO_RESULT,
+                                api_on_stop_instance, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("TakeProviderRequest", SD_BUS_ARGS("s", request),
+                                SD_BUS_RESULT("t", limit, "s", json), api_on_take_provider_request,
+                                SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
+        SD_BUS_METHOD_WITH_ARGS("AnswerProviderRequest", SD_BUS_ARGS("s", request, "i", status, "s", output),
+                                SD_BUS_NO_RESULT, api_on_answer_provider_request, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("RemoveNode", SD_BUS_ARGS("s", name), SD_BUS_NO_RESULT, on_remove_node,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Backup", SD_BUS_ARGS("a{sv}", options),

@@ -22,6 +22,7 @@
 #include "masterd/fleet/maintenance.h"
 #include "masterd/fleet/stuck.h"
 #include "masterd/link/link.h"
+#include "masterd/providers/providers.h"
 #include "masterd/queue/placement.h"
 
 /* The node of the object that was called, or NULL with an error. */
@@ -466,6 +467,12 @@ static int append_executors(sd_bus_message *reply, struct manager *m, const stru
         return r < 0 ? r : reply_close_array(reply);
 }
 
+static int append_provider(sd_bus_message *reply, struct manager *m, const struct node *node) {
+        struct instance *i = providers_of_node(m, node);
+
+        return i ? providers_append_kept(reply, i) : 0;
+}
+
 /* From whose jobs the host is kept; that others' fail is theirs to know. */
 static int append_avoided(sd_bus_message *reply, const struct node *node, uint32_t uid) {
         int r = reply_open_array(reply, "avoidedFor", "a(ut)");
@@ -538,6 +545,7 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 r = append_windows(reply, m, node);
         if (r >= 0)
                 r = append_executors(reply, m, node, uid);
+        r = r < 0 ? r : append_provider(reply, m, node);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : reply_send(reply);

@@ -17,6 +17,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/feed/feeding.h"
 #include "masterd/life/requeue.h"
+#include "masterd/providers/providers.h"
 #include "masterd/queue/queueing.h"
 #include "masterd/queue/why.h"
 
@@ -275,6 +276,8 @@ int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *er
                                                                 : "");
         if (r >= 0 && waits >= 0)
                 r = api_append_why(reply, m, j, w);
+        if (r >= 0 && waits >= 0 && providers_job_text(m, j, data, sizeof(data)))
+                r = sd_bus_message_append(reply, "{sv}", "comes", "s", data);
         return reply_list_send(reply, r);
 }
 

@@ -30,6 +30,16 @@ const struct audit_rule audit_rules[] = {
         { "Manager", "ListTokens", AUDIT_READS, NULL },
         { "Manager", "RevokeToken", AUDIT_CHANGES, "id" },
         { "Manager", "SetBanner", AUDIT_CHANGES, "text" },
+        { "Manager", "ListProviders", AUDIT_READS, NULL },
+        { "Manager", "ListInstances", AUDIT_READS, NULL },
+        { "Manager", "PlanInstances", AUDIT_READS, NULL },
+        { "Manager", "HoldProvider", AUDIT_CHANGES, "provider held" },
+        { "Manager", "HoldInstance", AUDIT_CHANGES, "instance held" },
+        { "Manager", "StartInstance", AUDIT_CHANGES, "provider shape" },
+        { "Manager", "StopInstance", AUDIT_CHANGES, "instance" },
+        /* A token to join with is made; what providers say is in their units' journal. */
+        { "Manager", "TakeProviderRequest", AUDIT_CHANGES, "request" },
+        { "Manager", "AnswerProviderRequest", AUDIT_CHANGES, "request status -" },
         { "Manager", "RemoveNode", AUDIT_CHANGES, "name" },
         /* It takes the key of the cluster along. */
         { "Manager", "Backup", AUDIT_CHANGES, "options*" },

@@ -30,6 +30,7 @@ struct changes;
 struct pending;
 struct keys;
 struct calls;
+struct providers;
 
 /* In the state directory, while a backup is made. */
 #define BACKUP_FILE "backup.db"
@@ -64,8 +65,9 @@ struct manager {
         struct fleet *fleet;
         struct watch *watch;
         struct relay_state *relay;
-        struct keys *keys;   /* admit */
-        struct calls *calls; /* of people on other hosts */
+        struct providers *providers; /* hosts by demand */
+        struct keys *keys;           /* admit */
+        struct calls *calls;         /* of people on other hosts */
         struct api *api;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
 #include "lib/base/addr.h"
@@ -14,6 +15,8 @@ struct fleet {
         struct shunner *shunners;     /* blaming.c: users that some host is kept from, by uid */
         struct window *windows;       /* maintenance.c: by the time they begin */
         uint32_t n_windows;
-        struct addr reached; /* ownhost.c: this host's address as other hosts know it */
-        struct hooks *hooks; /* hooks.c; NULL: none are run */
+        struct addr reached;        /* ownhost.c: this host's address as other hosts know it */
+        struct hooks *hooks;        /* hooks.c; NULL: none are run */
+        struct unit_run *unit_runs; /* unit-run.c */
+        sd_bus_slot *unit_filter;   /* the same */
 };

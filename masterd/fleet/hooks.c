@@ -16,6 +16,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/fleet/fleet-parts.h"
 #include "masterd/fleet/liveness.h"
+#include "masterd/fleet/unit-run.h"
 
 #define HOOKS_DIR PRIMUS_SYSCONFDIR "/hooks"
 #define RUNNING_MAX 4u
@@ -24,10 +25,6 @@
 #define GIVE_UP_USEC (900 * USEC_PER_SEC)
 /* A fence that could not vouch is asked again while the host is LOST. */
 #define AGAIN_USEC (60 * USEC_PER_SEC)
-
-#define SYSTEMD "org.freedesktop.systemd1"
-#define SYSTEMD_PATH "/org/freedesktop/systemd1"
-#define SYSTEMD_MANAGER "org.freedesktop.systemd1.Manager"
 
 enum kind {
         FENCE,
@@ -49,8 +46,7 @@ struct request {
         char node[65];  /* of a fence */
         uint64_t epoch; /* of that node, then */
         int written;    /* how writing it down went */
-        bool matched;
-        sd_bus_slot *call;
+        struct unit_run *run;
         sd_event_source *timer;
         struct request *next, *prev;
         size_t size;
@@ -62,7 +58,6 @@ struct hooks {
         struct worker *worker;
         char *directory;
         struct request *requests;
-        sd_bus_slot *filter;
         unsigned running[_KIND_MAX], waiting[_KIND_MAX];
         uint64_t count, dropped;
 };
@@ -96,36 +91,10 @@ static void set_state(struct request *r, int state) {
         h->running[r->kind] += r->state == RUNNING;
 }
 
-/* JobRemoved of this unit alone: there may be a thousand others a second. sd-bus itself cannot match the
- * third argument behind a first that is no string, so the bus is asked, and a filter takes what it sends. */
-static int match_call(const struct request *r, const char *method, sd_bus_slot **slot,
-                      sd_bus_message_handler_t handler, void *userdata) {
-        char match[512];
-
-        snprintf(match, sizeof(match),
-                 "type='signal',sender='" SYSTEMD "',path='" SYSTEMD_PATH "',interface='" SYSTEMD_MANAGER
-                 "',member='JobRemoved',arg2='%s'",
-                 r->unit);
-        return sd_bus_call_method_async(r->manager->bus, slot, "org.freedesktop.DBus",
-                                        "/org/freedesktop/DBus", "org.freedesktop.DBus", method, handler,
-                                        userdata, "s", match);
-}
-
-static int on_unmatched(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return 0;
-}
-
-static void unmatch(struct request *r) {
-        if (r->matched)
-                (void)match_call(r, "RemoveMatch", NULL, on_unmatched, NULL);
-        r->matched = false;
-}
-
 static void request_free(struct request *r) {
         set_state(r, LATER);
         DL_DELETE(r->manager->fleet->hooks->requests, r);
-        unmatch(r);
-        sd_bus_slot_unref(r->call);
+        unit_run_free(r->run);
         sd_event_source_disable_unref(r->timer);
         free(r);
 }
@@ -147,7 +116,8 @@ static struct node *fenced_node(const struct request *r) {
         return node && node->state == NODE_LOST && node->epoch == r->epoch ? node : NULL;
 }
 
-static void finish(struct request *r, bool ok, const char *why) {
+/* why NULL: it ended well. */
+static void finish(struct request *r, const char *why) {
         struct hooks *h = r->manager->fleet->hooks;
         struct node *node = fenced_node(r);
         _cleanup_free_ char *path = path_of(r);
@@ -155,13 +125,11 @@ static void finish(struct request *r, bool ok, const char *why) {
 
         if (path)
                 (void)unlink(path);
-        unmatch(r);
-        r->call = sd_bus_slot_unref(r->call);
-        r->timer = sd_event_source_disable_unref(r->timer);
-        if (!ok)
+        r->run = unit_run_free(r->run);
+        if (why)
                 log_full(LOG_WARNING, 0, &(struct log_fields){ .unit = r->unit },
                          "The %s hook failed (%s): %s", names[kind], r->unit, why);
-        if (node && ok) {
+        if (node && !why) {
                 log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
                          "The fence hook vouches that node %s is dead", node->name);
                 request_free(r);
@@ -174,50 +142,8 @@ static void finish(struct request *r, bool ok, const char *why) {
         start_next(h, kind);
 }
 
-static int on_given_up(sd_event_source *s, uint64_t usec, void *userdata) {
-        finish(userdata, false, "nothing was heard of its end");
-        return 0;
-}
-
-static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        struct hooks *h = userdata;
-        const char *unit, *result;
-        struct request *r;
-
-        if (!sd_bus_message_is_signal(m, SYSTEMD_MANAGER, "JobRemoved") ||
-            sd_bus_message_read(m, "uoss", NULL, NULL, &unit, &result) < 0)
-                return 0;
-        DL_FOREACH (h->requests, r)
-                if (r->state == RUNNING && strcmp(unit, r->unit) == 0) {
-                        finish(r, strcmp(result, "done") == 0, result);
-                        break;
-                }
-        return 0;
-}
-
-static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const sd_bus_error *e = sd_bus_message_get_error(reply);
-        struct request *r = userdata;
-
-        r->call = sd_bus_slot_unref(r->call);
-        if (e) /* else its job's end tells */
-                finish(r, false, e->message ? e->message : e->name);
-        return 0;
-}
-
-static int on_matched(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        struct request *r = userdata;
-        int k = sd_bus_message_is_method_error(reply, NULL) ? -sd_bus_message_get_errno(reply) : 0;
-
-        r->call = sd_bus_slot_unref(r->call);
-        r->matched = k >= 0;
-        if (k >= 0)
-                k = sd_bus_call_method_async(r->manager->bus, &r->call, SYSTEMD, SYSTEMD_PATH,
-                                             SYSTEMD_MANAGER, "StartUnit", on_started, r, "ss", r->unit,
-                                             "fail");
-        if (k < 0)
-                finish(r, false, strerror(-k));
-        return 0;
+static void on_ended(void *userdata, const char *why) {
+        finish(userdata, why);
 }
 
 static void run_write(void *data) {
@@ -229,18 +155,12 @@ static void run_write(void *data) {
 
 static void on_written(void *data) {
         struct request *r = data;
-        struct hooks *h = r->manager->fleet->hooks;
         int k = r->written;
 
-        if (k >= 0 && !h->filter)
-                k = sd_bus_add_filter(r->manager->bus, &h->filter, on_message, h);
         if (k >= 0)
-                k = sd_event_add_time_relative(r->manager->event, &r->timer, CLOCK_BOOTTIME, GIVE_UP_USEC,
-                                               USEC_PER_SEC, on_given_up, r);
-        if (k >= 0)
-                k = match_call(r, "AddMatch", &r->call, on_matched, r);
+                k = unit_run_start(r->manager, r->unit, GIVE_UP_USEC, on_ended, r, &r->run);
         if (k < 0)
-                finish(r, false, strerror(-k));
+                finish(r, strerror(-k));
 }
 
 static void start(struct request *r) {
@@ -254,7 +174,7 @@ static void start(struct request *r) {
         snprintf(r->unit, sizeof(r->unit), "primus-hook-%s@%s.service", names[r->kind], r->id);
         k = worker_submit(h->worker, run_write, on_written, r);
         if (k < 0)
-                finish(r, false, strerror(-k));
+                finish(r, strerror(-k));
 }
 
 static void start_next(struct hooks *h, enum kind kind) {
@@ -367,7 +287,6 @@ static void hooks_free(struct hooks *h) {
         if (!h)
                 return;
         worker_free(h->worker);
-        sd_bus_slot_unref(h->filter);
         while (h->requests)
                 request_free(h->requests);
         free(h->directory);

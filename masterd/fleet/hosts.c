@@ -63,6 +63,7 @@ static void run_settle(struct manager *m, void *data) {
         struct named *n = data;
         struct node *node = nodes_get(&m->nodes, n->node);
         char text[HOLDS_TEXT_MAX];
+        enum hold_cause cause;
         struct node_hold *h;
 
         free(n);
@@ -75,12 +76,12 @@ static void run_settle(struct manager *m, void *data) {
                 hooks_notify(m, "host-drained", node, NULL, holds_text(node->holds, text, sizeof(text)));
         }
         node->left_told = node_drained(node);
-        h = node->holds + HOLD_ADMIN;
-        if (!h->set || h->then == HOLD_THEN_NOTHING || *h->boot || sd_id128_is_null(node->boot_id) ||
-            node->state != NODE_READY)
+        cause = holds_then(node->holds);
+        h = cause == _HOLD_INVALID ? NULL : node->holds + cause;
+        if (!h || *h->boot || sd_id128_is_null(node->boot_id) || node->state != NODE_READY)
                 return;
         (void)sd_id128_to_string(node->boot_id, h->boot);
-        put(m, node, HOLD_ADMIN);
+        put(m, node, cause);
         (void)orders_power_later(m, node);
 }
 
@@ -99,18 +100,19 @@ void hosts_left(struct manager *m, struct node *node) {
 }
 
 void hosts_registered(struct manager *m, struct node *node) {
-        struct node_hold *h = node->holds + HOLD_ADMIN;
+        const enum hold_cause cause = holds_then(node->holds);
+        struct node_hold *h = cause == _HOLD_INVALID ? NULL : node->holds + cause;
         char boot[SD_ID128_STRING_MAX];
 
-        if (h->set && *h->boot && strcmp(h->boot, sd_id128_to_string(node->boot_id, boot)) == 0)
+        if (h && *h->boot && strcmp(h->boot, sd_id128_to_string(node->boot_id, boot)) == 0)
                 (void)orders_power_later(m, node); /* the order or its answer was lost */
-        else if (h->set && *h->boot) {
+        else if (h && *h->boot) {
                 if (h->then == HOLD_THEN_REBOOT)
-                        (void)hosts_release(m, node, HOLD_ADMIN, "it was rebooted, as was asked");
+                        (void)hosts_release(m, node, cause, "it was rebooted, as was asked");
                 else {
                         h->then = HOLD_THEN_NOTHING;
                         h->boot[0] = 0;
-                        put(m, node, HOLD_ADMIN);
+                        put(m, node, cause);
                 }
         }
         hosts_review(m, node);

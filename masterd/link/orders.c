@@ -205,14 +205,16 @@ static int on_power(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
 static void run_power(struct manager *m, void *data) {
         struct order *o = data;
         struct node *node = nodes_get(&m->nodes, o->node);
-        const struct node_hold *h = node ? node->holds + HOLD_ADMIN : NULL;
+        const enum hold_cause cause = node ? holds_then(node->holds) : _HOLD_INVALID;
+        const struct node_hold *h;
         sd_bus_message *message = NULL;
         int r;
 
-        if (!node || !h->set || h->then == HOLD_THEN_NOTHING || !node_left(node)) {
+        if (cause == _HOLD_INVALID || !node_left(node)) {
                 free(o);
                 return;
         }
+        h = node->holds + cause;
         log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s is told: %s", node->name,
                  hold_then_to_string(h->then));
         r = order_message(m, node, "Power", &message);

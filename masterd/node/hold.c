@@ -16,7 +16,7 @@ static const char *const causes[_HOLD_MAX] = {
         [HOLD_ADMIN] = "admin",         [HOLD_MAINTENANCE] = "maintenance",
         [HOLD_HEALTH] = "health",       [HOLD_HOOK] = "hook",
         [HOLD_STUCK] = "stuck",         [HOLD_QUARANTINE] = "quarantine",
-        [HOLD_CONDITION] = "condition",
+        [HOLD_CONDITION] = "condition", [HOLD_PROVIDER] = "provider",
 };
 static const char *const thens[_HOLD_THEN_MAX] = { "none", "reboot", "poweroff" };
 
@@ -57,6 +57,13 @@ bool holds_drain(const struct node_hold *holds) {
                 if (holds[i].set && holds[i].drain)
                         return true;
         return false;
+}
+
+enum hold_cause holds_then(const struct node_hold *holds) {
+        for (int i = 0; i < _HOLD_MAX; i++)
+                if (holds[i].set && holds[i].then != HOLD_THEN_NOTHING)
+                        return (enum hold_cause)i;
+        return _HOLD_INVALID;
 }
 
 uint64_t holds_grace(const struct node_hold *holds, uint64_t other) {

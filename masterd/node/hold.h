@@ -19,6 +19,7 @@ enum hold_cause {
         HOLD_STUCK = 4,       /* an executor there does not die */
         HOLD_QUARANTINE = 5,  /* too much has failed there */
         HOLD_CONDITION = 6,   /* its agent sees that it is not well: disk, GPU, kernel ... */
+        HOLD_PROVIDER = 7,    /* it is given back, or powered off until it is wanted */
         _HOLD_MAX,
         _HOLD_INVALID = -22,
 };
@@ -62,6 +63,8 @@ uint64_t hold_next(const struct node_hold *h, uint64_t now_real);
 /* All of a host: an array of _HOLD_MAX. */
 bool holds_any(const struct node_hold *holds);
 bool holds_drain(const struct node_hold *holds);
+/* The first cause after which something follows when nothing is left on the host; _HOLD_INVALID: none. */
+enum hold_cause holds_then(const struct node_hold *holds);
 /* The shortest grace that a drain asks for, else other. */
 uint64_t holds_grace(const struct node_hold *holds, uint64_t other);
 /* "kernel update; health: GPU 3 is gone", into buf; "" where nothing holds it. Returns buf. */

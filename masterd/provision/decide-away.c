@@ -46,8 +46,8 @@ static bool is_connected(const struct provision_instance *i) {
 static uint64_t gone_from(const struct provision_conf *c, const struct provision_instance *i) {
         if (i->state == INSTANCE_WANTED || i->seen != SEEN_ABSENT || i->absent < 2 || is_connected(i))
                 return NEVER;
-        /* Of what is given back, lists say that it is gone once its provider has been told. */
-        return after(i->state == INSTANCE_STOPPING ? MAX(i->made, i->since) : i->made, c->absent_usec);
+        /* Of what is given back it is expected. */
+        return i->state == INSTANCE_STOPPING ? 0 : after(i->made, c->absent_usec);
 }
 
 static uint64_t stopped_from(const struct provision_conf *c, const struct provision_instance *i) {

@@ -154,10 +154,10 @@ struct provision_pace {
 /* -ENOMEM. O(n log n) of instances. trouble: one for each shape; it and pace may be NULL, for none. At most
  * one action for an instance; once they are carried out, what is left to do is decided anew. In this order:
  *
- * FORGET: absent from two complete lists in a row, absent_usec after it was recorded (STOPPING: given back),
- * in any state but WANTED (failed where it never was READY), but not while its node is connected: a list may
- * lie, and a host that speaks is there. A list that failed says nothing: the caller leaves seen and absent as
- * they were; with STOP it begins anew with them (SEEN_NOT_ASKED, 0).
+ * FORGET: absent from two complete lists in a row (STOPPING: that were begun since), else absent_usec after
+ * it was recorded, in any state but WANTED (failed where it never was READY), but not while its node is
+ * connected: a list may lie, and a host that speaks is there. A list that failed says nothing: the caller
+ * leaves seen and absent as they were; with STOP it begins anew with them (SEEN_NOT_ASKED, 0).
  *
  * STOP: WANTED or STARTING for longer than start_usec since it was recorded, or JOINED for as long; JOINED,
  * READY or DRAINING whose node is lost for lost_usec, and which is listed; listed as stopped or failed, in

@@ -31,6 +31,8 @@ struct load {
                 store_load_submit_key_t submit_key;
                 store_load_checkpoint_t checkpoint;
                 store_load_model_t model;
+                store_load_provider_t provider;
+                store_load_instance_t instance;
                 store_load_secret_t secret;
                 store_load_data_file_t data_file;
                 store_load_data_source_t data_source;
@@ -111,6 +113,8 @@ DEFINE_ROW(share)
 DEFINE_ROW(submit_key)
 DEFINE_ROW(checkpoint)
 DEFINE_ROW(model)
+DEFINE_ROW(provider)
+DEFINE_ROW(instance)
 DEFINE_ROW(secret)
 DEFINE_ROW(data_file)
 DEFINE_ROW(data_source)
@@ -356,6 +360,18 @@ int store_load_models(struct store *s, store_load_model_t callback, void *userda
                 "SELECT owner, name, version, checkpoint, path, host, metric, value, step, registered, note, labels,"
                 " archived FROM model ORDER BY registered, owner, name, version",
                 &(struct load){ row_model, { .model = callback }, userdata });
+}
+
+int store_load_providers(struct store *s, store_load_provider_t callback, void *userdata) {
+        return load(s, "SELECT name, last, held FROM provider ORDER BY name",
+                    &(struct load){ row_provider, { .provider = callback }, userdata });
+}
+
+int store_load_instances(struct store *s, store_load_instance_t callback, void *userdata) {
+        return load(s,
+                    "SELECT token, provider, shape, node, id, state, job, made, since, ready, held, reason"
+                    " FROM instance ORDER BY made, token",
+                    &(struct load){ row_instance, { .instance = callback }, userdata });
 }
 
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata) {

@@ -233,6 +233,12 @@ const char *const store_steps[] = {
         " path TEXT NOT NULL, host TEXT NOT NULL, metric TEXT NOT NULL, value INTEGER NOT NULL, step INTEGER NOT NULL,"
         " registered INTEGER NOT NULL, note TEXT NOT NULL, labels TEXT NOT NULL, archived INTEGER NOT NULL,"
         " PRIMARY KEY(owner, name, version)) STRICT, WITHOUT ROWID;",
+
+        /* 15: hosts that are made by demand. */
+        "CREATE TABLE provider(name TEXT NOT NULL PRIMARY KEY, last INTEGER NOT NULL, held INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE instance(token TEXT NOT NULL PRIMARY KEY, provider TEXT NOT NULL, shape TEXT NOT NULL, node TEXT NOT NULL,"
+        " id TEXT NOT NULL, state INTEGER NOT NULL, job INTEGER NOT NULL, made INTEGER NOT NULL, since INTEGER NOT NULL,"
+        " ready INTEGER NOT NULL, held INTEGER NOT NULL, reason TEXT NOT NULL) STRICT, WITHOUT ROWID;",
         NULL,
 };
 

@@ -348,6 +348,27 @@ const struct field model_fields[] = {
         F(TEXT, model_record, note),     F(TEXT, model_record, labels),
         F(BOOL, model_record, archived), {},
 };
+const struct field provider_fields[] = {
+        F(TEXT, provider_record, name),
+        F(U64, provider_record, last),
+        F(BOOL, provider_record, held),
+        {},
+};
+const struct field instance_fields[] = {
+        F(TEXT, instance_record, token),
+        F(TEXT, instance_record, provider),
+        F(TEXT, instance_record, shape),
+        F(TEXT, instance_record, node),
+        F(TEXT, instance_record, id),
+        F(U8, instance_record, state),
+        F(U32, instance_record, job),
+        F(U64, instance_record, made_real),
+        F(U64, instance_record, since_real),
+        F(U64, instance_record, ready_real),
+        F(BOOL, instance_record, held),
+        F(TEXT, instance_record, reason),
+        {},
+};
 /* Of a record of which the key alone counts. */
 static const struct field checkpoint_id_fields[] = { F(U64, checkpoint_record, id), {} };
 
@@ -636,6 +657,16 @@ const struct op_definition op_definitions[_OP_MAX] = {
                            { "INSERT OR REPLACE INTO model(owner, name, version, checkpoint, path, host, metric, value, step,"
                              " registered, note, labels, archived)"
                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)" } },
+        [OP_PUT_PROVIDER] = { sizeof(struct provider_record),
+                              provider_fields,
+                              { "INSERT OR REPLACE INTO provider(name, last, held) VALUES (?1, ?2, ?3)" } },
+        [OP_PUT_INSTANCE] = { sizeof(struct instance_record),
+                              instance_fields,
+                              { "INSERT OR REPLACE INTO instance(token, provider, shape, node, id, state, job, made, since,"
+                                " ready, held, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)" } },
+        [OP_DELETE_INSTANCE] = { sizeof(struct instance_record),
+                                 instance_fields,
+                                 { "DELETE FROM instance WHERE token = ?1" } },
         [OP_PUT_METRIC] = { sizeof(struct metric_record),
                             metric_fields,
                             { "INSERT OR REPLACE INTO metric(job, role, idx, local, points)"

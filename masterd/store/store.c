@@ -394,6 +394,18 @@ void store_put_model(struct store *s, const struct model_record *r) {
         put(s, OP_PUT_MODEL, r);
 }
 
+void store_put_provider(struct store *s, const struct provider_record *r) {
+        put(s, OP_PUT_PROVIDER, r);
+}
+
+void store_put_instance(struct store *s, const struct instance_record *r) {
+        put(s, OP_PUT_INSTANCE, r);
+}
+
+void store_delete_instance(struct store *s, const char *token) {
+        put(s, OP_DELETE_INSTANCE, &(struct instance_record){ .token = token });
+}
+
 void store_put_revoked(struct store *s, const struct revoked_record *r) {
         put(s, OP_PUT_REVOKED, r);
 }

@@ -452,6 +452,25 @@ struct model_record {
         bool archived;
 };
 
+/* A provider of hosts (masterd/providers). */
+struct provider_record {
+        const char *name;
+        uint64_t last; /* number of the latest instance */
+        bool held;     /* by a person: it makes none and takes none away */
+};
+
+/* A host that it made, or was asked for. */
+struct instance_record {
+        const char *token, *provider, *shape;
+        const char *node; /* name of its host */
+        const char *id;   /* the provider's; "": not said yet */
+        uint8_t state;    /* enum instance_state */
+        uint32_t job;     /* for which it was asked for; 0: for none */
+        uint64_t made_real, since_real, ready_real;
+        bool held;
+        const char *reason; /* one line: why it is in this state */
+};
+
 /* A job was given another configuration. */
 struct change_record {
         uint32_t job;
@@ -511,6 +530,8 @@ typedef int (*store_load_metric_t)(void *userdata, const struct metric_record *r
 typedef int (*store_load_trial_t)(void *userdata, const struct trial_record *r);
 typedef int (*store_load_checkpoint_t)(void *userdata, const struct checkpoint_record *r);
 typedef int (*store_load_model_t)(void *userdata, const struct model_record *r);
+typedef int (*store_load_provider_t)(void *userdata, const struct provider_record *r);
+typedef int (*store_load_instance_t)(void *userdata, const struct instance_record *r);
 typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
 typedef int (*store_load_hold_t)(void *userdata, const struct hold_record *r);
 typedef int (*store_load_node_event_t)(void *userdata, const struct node_event_record *r);
@@ -579,6 +600,9 @@ int store_load_tokens(struct store *s, store_load_token_t callback, void *userda
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata);
 int store_load_checkpoints(struct store *s, store_load_checkpoint_t callback, void *userdata);
 int store_load_models(struct store *s, store_load_model_t callback, void *userdata);
+int store_load_providers(struct store *s, store_load_provider_t callback, void *userdata);
+/* In the order in which they were made. */
+int store_load_instances(struct store *s, store_load_instance_t callback, void *userdata);
 /* The oldest first. */
 int store_load_submit_keys(struct store *s, store_load_submit_key_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
@@ -626,9 +650,12 @@ void store_put_metric(struct store *s, const struct metric_record *r); /* key: j
 void store_put_trial(struct store *s, const struct trial_record *r);   /* key: job, seq */
 void store_put_checkpoint(struct store *s, const struct checkpoint_record *r); /* key: id */
 void store_put_model(struct store *s, const struct model_record *r);           /* key: owner, name, version */
-void store_put_revoked(struct store *s, const struct revoked_record *r);       /* key: serial */
-void store_put_secret(struct store *s, const struct secret_record *r);         /* key: job, name */
-void store_put_data_file(struct store *s, const struct data_file_record *r);   /* key: key, source, file */
+void store_put_provider(struct store *s, const struct provider_record *r);     /* key: name */
+void store_put_instance(struct store *s, const struct instance_record *r);     /* key: token */
+void store_delete_instance(struct store *s, const char *token);
+void store_put_revoked(struct store *s, const struct revoked_record *r);         /* key: serial */
+void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
+void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
 void store_put_data_source(struct store *s, const struct data_source_record *r); /* key: key, source */
 void store_put_data_block(struct store *s, const struct data_block_record *r);   /* key: job, block */
 void store_put_data_task(struct store *s, const struct data_task_record *r);     /* key: job, task */

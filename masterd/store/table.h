@@ -87,6 +87,9 @@ enum op_kind {
         OP_PUT_CHECKPOINT,
         OP_DELETE_CHECKPOINT,
         OP_PUT_MODEL,
+        OP_PUT_PROVIDER,
+        OP_PUT_INSTANCE,
+        OP_DELETE_INSTANCE,
         OP_PUT_CHANGE,
         OP_PUT_CUT,
         OP_DELETE_DATA_BLOCK,
@@ -122,7 +125,8 @@ extern const struct field job_fields[], kept_task_fields[], body_fields[], execu
         revoked_fields[], secret_fields[], data_file_fields[], data_source_fields[], data_block_fields[],
         data_task_fields[], data_state_fields[], savepoint_fields[], scope_fields[], blame_fields[],
         share_fields[], submit_key_fields[], series_fields[], metric_fields[], trial_fields[],
-        checkpoint_fields[], model_fields[], change_fields[], cut_fields[];
+        checkpoint_fields[], model_fields[], provider_fields[], instance_fields[], change_fields[],
+        cut_fields[];
 
 /* What columns of state hold (states.c). */
 extern const struct codec_field job_state_codec[], scope_state_codec[], blame_state_codec[];

@@ -58,6 +58,7 @@ static const struct {
         { NULL, &usage_command },
         { "Hosts", &nodes_command },
         { NULL, &node_command },
+        { NULL, &provider_command },
         { NULL, &token_command },
         { NULL, &join_command },
         { NULL, &doctor_command },

@@ -16,6 +16,7 @@ extern const struct command backup_command, restore_command;
 extern const struct command get_command;
 extern const struct command web_command, banner_command, login_command;
 extern const struct command search_command, metrics_command, checkpoints_command, model_command;
+extern const struct command provider_command;
 extern const struct command exec_command, shell_command, forward_command, notebook_command,
         tensorboard_command;
 extern const struct command update_command, scale_command, role_command, restart_command;

@@ -225,6 +225,9 @@ int node_show(struct cli *c, const char *node) {
         print_joined(all);
         if (*json_get_text(all, "refused"))
                 printf("Refused:    %s\n", json_get_text(all, "refused"));
+        if (*json_get_text(all, "provider"))
+                printf("Provider:   %s, shape %s; %s\n", json_get_text(all, "provider"),
+                       json_get_text(all, "shape"), json_get_text(all, "kept"));
         print_holds(json_object_get(all, "holds"));
         print_conditions(json_object_get(all, "conditions"));
         print_avoided(json_object_get(all, "avoidedFor"));

@@ -79,6 +79,8 @@ static int print_waiting(const struct job_ref *job, const json_t *why, const jso
         print_who_waits(why, status);
         print_place(why);
         put_text("\n  ", text_or(why, "summary", json_get_text(why, "reason")), "\n");
+        if (*json_get_text(why, "comes"))
+                put_text("  ", json_get_text(why, "comes"), "\n");
         print_hosts(why, json_get_number(status, "failsAt"));
         if (requeues)
                 printf("  has been put back into the queue %" PRIu64 " time%s (primusctl events %" PRIu32

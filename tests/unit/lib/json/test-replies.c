@@ -17,10 +17,11 @@
 
 /* In the order of the page. */
 static const struct json_shape *const shapes[] = {
-        &json_job,   &json_status,    &json_job_row,   &json_event,    &json_why,           &json_trial,
-        &json_task,  &json_waiting,   &json_pool,      &json_node_row, &json_node,          &json_node_event,
-        &json_token, &json_savepoint, &json_trial_row, &json_metric,   &json_metric_series, &json_checkpoint,
-        &json_model, &json_usage,     &json_capture,   &json_thread,   &json_cluster,
+        &json_job,    &json_status,    &json_job_row,   &json_event,    &json_why,           &json_trial,
+        &json_task,   &json_waiting,   &json_pool,      &json_node_row, &json_node,          &json_node_event,
+        &json_token,  &json_savepoint, &json_trial_row, &json_metric,   &json_metric_series, &json_checkpoint,
+        &json_model,  &json_provider,  &json_instance,  &json_act,      &json_usage,         &json_capture,
+        &json_thread, &json_cluster,
 };
 
 static const char *page;

@@ -328,6 +328,8 @@ static void carry_out(struct world *w, const struct provision_plan *p, int last[
                 i->state = instance_next(i->state, events[a->verb]);
                 i->since = w->now;
                 assert_true(i->state >= 0);
+                if (a->verb == PROVISION_STOP) /* lists that were begun before say nothing of it */
+                        i->seen = SEEN_NOT_ASKED;
         }
         for (uint32_t k = 0; k < w->n_demand; k++)
                 w->demand[k].n -= ups_for(p, w->demand[k].job);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instances as rows. Invariant: a state is in the open batch before anything is done for it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <utlist.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/record.h"
+#include "masterd/fleet/hosts.h"
+#include "masterd/fleet/removal.h"
+#include "masterd/link/identity.h"
+#include "masterd/providers/providers-parts.h"
+
+struct instance *instance_new(struct provider *p, const char *token) {
+        struct providers *ps = p->manager->providers;
+        struct instance *i = calloc(1, sizeof(*i));
+
+        if (!i)
+                return NULL;
+        i->provider = p;
+        snprintf(i->token, sizeof(i->token), "%s", token);
+        DL_APPEND(p->instances, i);
+        p->n++;
+        HASH_ADD_STR(ps->by_token, token, i);
+        return i;
+}
+
+void instance_free(struct instance *i) {
+        struct provider *p = i->provider;
+
+        if (i->request)
+                verbs_drop(i->request);
+        HASH_DEL(p->manager->providers->by_token, i);
+        DL_DELETE(p->instances, i);
+        p->n--;
+        free(i);
+}
+
+uint32_t instance_shape(const struct instance *i) {
+        const struct provider_conf *c = i->provider->conf;
+
+        for (uint32_t k = 0; c && k < c->n_shapes; k++)
+                if (strcmp(c->shapes[k]->name, i->shape) == 0)
+                        return k;
+        return UINT32_MAX;
+}
+
+struct node *instance_node(const struct instance *i) {
+        return nodes_get(&i->provider->manager->nodes, i->node);
+}
+
+bool instance_lives(const struct instance *i) {
+        const struct node *node = instance_node(i);
+
+        if (i->state == INSTANCE_STOPPING)
+                return node && node->link;
+        return node && (node->state == NODE_READY || node->state == NODE_SUSPECT);
+}
+
+bool instance_keeps_node(const struct instance *i) {
+        const struct provider *p = i->provider;
+        size_t n = strlen(p->name);
+
+        return strncmp(i->node, p->name, n) != 0 || i->node[n] != '-' ||
+               i->node[n + 1 + strspn(i->node + n + 1, "0123456789")] != 0;
+}
+
+struct instance *instance_of_node(struct manager *m, const char *node) {
+        struct instance *i;
+
+        for (struct provider *p = m->providers->all; p; p = p->next)
+                DL_FOREACH (p->instances, i)
+                        if (strcmp(i->node, node) == 0)
+                                return i;
+        return NULL;
+}
+
+void instance_put(struct instance *i) {
+        struct manager *m = i->provider->manager;
+
+        store_put_instance(m->store, &(struct instance_record){ .token = i->token,
+                                                                .provider = i->provider->name,
+                                                                .shape = i->shape,
+                                                                .node = i->node,
+                                                                .id = i->id,
+                                                                .state = (uint8_t)i->state,
+                                                                .job = i->job,
+                                                                .made_real = i->made_real,
+                                                                .since_real = i->since_real,
+                                                                .ready_real = i->ready_real,
+                                                                .held = i->held,
+                                                                .reason = i->reason });
+        manager_touch(m);
+}
+
+int instance_go(struct instance *i, enum instance_event event, const char *why) {
+        enum instance_state next = instance_next(i->state, event);
+
+        if (next == _INSTANCE_STATE_INVALID)
+                return log_error_errno(-EINVAL, "Host %s is %s: event %d does not go with that", i->node,
+                                       instance_state_to_string(i->state), (int)event);
+        if (i->state != next)
+                i->since_real = now_real();
+        i->state = next;
+        i->tries = 0;
+        i->retry_real = 0;
+        snprintf(i->reason, sizeof(i->reason), "%s", why);
+        if (next == INSTANCE_READY && i->ready_real == 0)
+                i->ready_real = i->since_real;
+        instance_put(i);
+        log_full(LOG_INFO, 0, &(struct log_fields){ .node = i->node }, "Host %s of provider %s is %s%s%s",
+                 i->node, i->provider->name, instance_state_to_string(next), *why ? ": " : "", why);
+        return 0;
+}
+
+static int make_token(const struct manager *m, char token[static TOKEN_MAX]) {
+        char cluster[SD_ID128_STRING_MAX];
+        uint64_t random;
+
+        if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+                return -EIO;
+        snprintf(token, TOKEN_MAX, "%.8s-%016llx", sd_id128_to_string(m->cluster, cluster),
+                 (unsigned long long)random);
+        return 0;
+}
+
+int instance_make(struct provider *p, uint32_t shape, uint32_t job, const char *why) {
+        struct manager *m = p->manager;
+        struct job *j = job > 0 ? manager_job(m, job) : NULL;
+        char token[TOKEN_MAX];
+        struct instance *i;
+        int r = make_token(m, token);
+
+        i = r < 0 ? NULL : instance_new(p, token);
+        if (!i)
+                return r < 0 ? r : -ENOMEM;
+        do /* a name that is nobody's */
+                snprintf(i->node, sizeof(i->node), "%s-%llu", p->name, (unsigned long long)++p->last);
+        while (nodes_get(&m->nodes, i->node));
+        snprintf(i->shape, sizeof(i->shape), "%s", p->conf->shapes[shape]->name);
+        i->state = INSTANCE_WANTED;
+        i->job = job;
+        i->made_real = i->since_real = now_real();
+        snprintf(i->reason, sizeof(i->reason), "%s", why);
+        p->asked[p->n_asked++ % PACE_MAX] = i->made_real;
+        store_put_provider(m->store, &(struct provider_record){ p->name, p->last, p->held });
+        instance_put(i);
+        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = i->node },
+                 "Provider %s is asked for %s (shape %s): %s", p->name, i->node, i->shape, why);
+        if (j)
+                record_event(m, j, "host-wanted", NULL,
+                             "host %s (provider %s, shape %s) is asked for, for this job", i->node, p->name,
+                             i->shape);
+        verbs_ask_later(i, VERB_UP);
+        return 0;
+}
+
+/* Tokens that its host might still join with. */
+static void revoke_tokens(struct instance *i) {
+        struct manager *m = i->provider->manager;
+        char id[TOKEN_ID_TEXT_MAX];
+        struct token *t, *next;
+
+        for (t = identity_tokens(m); t; t = next) {
+                next = t->hh.next;
+                if (strcmp(t->name, i->node) == 0)
+                        (void)identity_token_revoke(m, token_id_format(t, id));
+        }
+}
+
+void instance_give_back(struct instance *i, const char *why) {
+        struct manager *m = i->provider->manager;
+        struct node *node = instance_node(i);
+        bool power = i->provider->conf && i->provider->conf->power_off && node && node->state == NODE_READY;
+
+        if (instance_go(i, INSTANCE_GIVEN_BACK, why) < 0)
+                return;
+        i->seen = SEEN_NOT_ASKED; /* what was listed before says nothing of this */
+        i->absent = 0;
+        revoke_tokens(i);
+        if (node)
+                (void)hosts_hold(
+                        m, node, HOLD_PROVIDER,
+                        &(struct node_hold){ .drain = true,
+                                             .deadline_real = HOLD_AT_ONCE,
+                                             .grace_usec = UINT64_MAX,
+                                             .then = power ? HOLD_THEN_POWEROFF : HOLD_THEN_NOTHING },
+                        power ? "powered off until it is wanted" : "it is given back");
+        if (i->request)
+                verbs_drop(i->request); /* an `up` that still runs; `down` is behind it */
+        verbs_ask_later(i, VERB_DOWN);
+}
+
+void instance_forget(struct instance *i, const char *why) {
+        struct manager *m = i->provider->manager;
+        struct node *node = instance_node(i);
+
+        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = i->node }, "Host %s of provider %s is gone: %s",
+                 i->node, i->provider->name, why);
+        revoke_tokens(i);
+        store_delete_instance(m->store, i->token);
+        manager_touch(m);
+        if (node && !instance_keeps_node(i)) {
+                int r = removal_of_node(m, node);
+                if (r < 0)
+                        log_error_errno(r, "Cannot remove node %s, which is gone", i->node);
+        }
+        instance_free(i);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the room share. */
+#pragma once
+
+#include <systemd/sd-event.h>
+#include <uthash.h>
+
+#include "masterd/conf/providers-conf.h"
+#include "masterd/fleet/unit-run.h"
+#include "masterd/providers/providers.h"
+
+#define TOKEN_MAX 26u /* of an instance: the first 8 digits of the cluster's id, '-', 16 at random */
+#define INSTANCE_ID_MAX 128u
+#define PACE_MAX 512u
+#define LIST_EVERY_USEC (30 * UINT64_C(1000000))   /* while there are instances */
+#define LIST_SOON_USEC (5 * UINT64_C(1000000))     /* while one is to go, or is missing */
+#define LIST_SELDOM_USEC (600 * UINT64_C(1000000)) /* for orphans */
+#define LIST_LIMIT_USEC (60 * UINT64_C(1000000))
+
+enum verb {
+        VERB_LIST,
+        VERB_UP,
+        VERB_DOWN,
+        _VERB_MAX,
+};
+
+/* A verb that is asked for; one at a time of an instance, and one `list` of a provider. */
+struct request {
+        struct provider *provider;
+        struct instance *instance; /* NULL: of `list` */
+        enum verb verb;
+        struct unit_run *run; /* NULL: it waits for its turn */
+        uint64_t begun_real;
+        bool answered;
+        int32_t status;
+        char *output;
+        struct request *next, *prev;
+};
+
+struct instance {
+        struct provider *provider;
+        char token[TOKEN_MAX];
+        char shape[SECTION_NAME_MAX + 1];
+        char node[65];
+        char id[INSTANCE_ID_MAX + 1];
+        enum instance_state state;
+        uint32_t job;
+        uint64_t made_real, since_real, ready_real;
+        bool held;
+        char reason[PROVISION_WHY_MAX];
+
+        /* In memory alone. */
+        enum instance_seen seen;
+        uint32_t absent;
+        uint64_t idle_since, lost_since; /* CLOCK_REALTIME */
+        uint64_t retry_real;             /* its verb is not asked for again before */
+        unsigned tries;
+        bool wanted;
+        bool used;   /* an executor was placed there */
+        bool listed; /* in the list that is being taken */
+        struct request *request;
+        struct instance *next, *prev;
+        UT_hash_handle hh;    /* by token */
+        UT_hash_handle hh_id; /* while a list is taken */
+};
+
+struct provider {
+        struct manager *manager;
+        char name[PROVIDER_NAME_MAX + 1];
+        struct provider_conf *conf; /* NULL: it has no settings (any more); what it has stays */
+        bool held;
+        uint64_t last; /* number of the latest instance */
+        struct provision_trouble trouble[PROVISION_SHAPES_MAX];
+        struct instance *instances;
+        uint32_t n;
+        struct request *requests, *list;
+        uint32_t running;
+        uint64_t list_next, listed_real; /* when to ask; the last complete one */
+        uint32_t foreign;                /* in it, and nobody's */
+        char list_error[PROVISION_WHY_MAX];
+        uint64_t asked[PACE_MAX]; /* times of the latest `up`s, a ring */
+        uint64_t n_asked;
+        uint64_t cost;
+        bool serves[POLICY_POOLS_MAX]; /* by the pool's index; of the decision that is being made */
+        struct provider *next, *prev;
+};
+
+/* Why no host comes for a job. */
+#define JOB_WORD_MAX (PROVISION_WHY_MAX + PROVIDER_NAME_MAX + SECTION_NAME_MAX + 64u)
+struct job_word {
+        uint32_t job;
+        char text[JOB_WORD_MAX];
+        UT_hash_handle hh;
+};
+
+struct providers {
+        struct manager *manager;
+        struct provider *all; /* by name */
+        struct instance *by_token;
+        struct job_word *words;
+        sd_event_source *timer;
+        uint64_t due_boot, decided_boot; /* of the timer; of the last decision */
+        bool serving;
+};
+
+/* instances.c */
+struct instance *instance_new(struct provider *p, const char *token);
+void instance_free(struct instance *i);
+/* By what the settings call its shape now; UINT32_MAX: they do not. */
+uint32_t instance_shape(const struct instance *i);
+struct node *instance_node(const struct instance *i);
+/* Its host is heard of: then the provider's word counts for less. */
+bool instance_lives(const struct instance *i);
+/* It is a host's that was there before, and stays when it is given back. */
+bool instance_keeps_node(const struct instance *i);
+void instance_put(struct instance *i);
+/* -EINVAL: there is no such transition (logged). why: one line. */
+int instance_go(struct instance *i, enum instance_event event, const char *why);
+/* The one of that host. */
+struct instance *instance_of_node(struct manager *m, const char *node);
+/* A new one, recorded; `up` is asked for when that is on disk. */
+int instance_make(struct provider *p, uint32_t shape, uint32_t job, const char *why);
+/* It is not to be there any more: the host is held, `down` is asked for. */
+void instance_give_back(struct instance *i, const char *why);
+/* Its row goes, and its host. */
+void instance_forget(struct instance *i, const char *why);
+
+/* verbs.c */
+/* Asks for it, unless it is asked for already. */
+void verbs_ask(struct provider *p, enum verb verb, struct instance *i);
+/* When what is recorded now is on disk. */
+void verbs_ask_later(struct instance *i, enum verb verb);
+void verbs_drop(struct request *r);
+/* Verbs whose time has come; when the next one comes, CLOCK_REALTIME. */
+uint64_t verbs_due(struct manager *m, uint64_t now);
+
+/* answers.c: status negative: it was not answered; why says more. */
+void answers_take(struct request *r, const char *why);
