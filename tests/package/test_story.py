@@ -7,7 +7,7 @@ from sandbox import AGENTD, MASTERD
 STARTER = "primus-starter.service"
 TRAINER = "import time, zlib\nfor i in range(100000): time.sleep(0.1); zlib.crc32(b'x')"
 UNITS = ("primus-masterd.service", "primus-agentd.service", "primus-starter.service", "primus-starter.socket", "primus-alone.path", "primus-alone.service",
-         "primus-first-contact.service", "primus.slice", "run-primus-x.mount", "primus-hook-fence@x.service", "primus-hook-notify@x.service")
+         "primus-first-contact.service", "primus-join.service", "primus.slice", "run-primus-x.mount", "primus-hook-fence@x.service", "primus-hook-notify@x.service")
 
 
 def apt(hosts, node, *arguments, timeout=120):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primus-join: makes this host a node of a cluster. Run by 'primusctl join', apart from it because it links
- * GnuTLS, and by primus-first-contact.service. */
+ * GnuTLS, by primus-first-contact.service, and at boot by primus-join.service. */
 #include <ctype.h>
 #include <getopt.h>
 #include <limits.h>
@@ -11,6 +11,7 @@
 #include "lib/base/file.h"
 #include "lib/base/names.h"
 #include "lib/wire/join.h"
+#include "tools/join/credential.h"
 #include "tools/join/local.h"
 #include "tools/join/place.h"
 #include "tools/join/start.h"
@@ -18,13 +19,15 @@
 static void usage(FILE *f) {
         fputs("primus-join [--name NAME] [--token-file FILE] [--no-start] HOST[:PORT]\n"
               "primus-join --local [--name NAME]\n"
+              "primus-join --credential FILE [--no-start]\n"
               "primus-join --check\n\n"
               "Makes this host a node of the cluster whose master is HOST. The token of 'primusctl token "
               "create' is read from\n"
               "standard input, or from FILE. See primusctl(1).\n\n"
-              "--local: of the master that runs on this host, which is asked for a token itself. --check: "
-              "has "
-              "this host\njoined a cluster?\n",
+              "--local: of the master that runs on this host, which is asked for a token itself.\n"
+              "--credential: FILE has the line 'HOST[:PORT] NAME TOKEN'; done where this host is node NAME "
+              "already.\n"
+              "--check: has this host joined a cluster?\n",
               f);
 }
 
@@ -79,7 +82,7 @@ static int default_name(char *buf, size_t size) {
 }
 
 struct options {
-        const char *name, *token_file;
+        const char *name, *token_file, *credential;
         bool local, check, no_start;
 };
 
@@ -153,8 +156,44 @@ static int join_local(const struct options *o) {
         return r;
 }
 
+/* Of that master, from where nobody is asked any more. */
+static int join_target(const char *target, const char *name, struct join_token *token,
+                       const struct options *o) {
+        _cleanup_free_ char *host = NULL, *set = master_set_by_others();
+        uint16_t port;
+        int r;
+
+        if (addr_split(target, MASTER_PORT, &host, &port) < 0)
+                return fail(JOIN_USAGE, "not a host: %s", target);
+        r = become_node(target, name, token, !set, !o->no_start);
+        if (r)
+                return r;
+        if (set && strcmp(set, target) != 0)
+                fprintf(stderr, "agentd.conf names master %s already; that stays.\n", set);
+        if (!o->no_start)
+                return agent_start(name, set ? set : host);
+        printf("This host has joined as node %s. Next: systemctl enable --now primus-agentd   (or restart "
+               "it)\n",
+               name);
+        return JOIN_OK;
+}
+
+/* At boot, of a host that was made by demand. */
+static int join_credential(const struct options *o) {
+        struct join_credential c;
+        int r = credential_read(o->credential, &c);
+
+        if (!r && identity_named(c.name)) {
+                printf("This host is node %s already.\n", c.name);
+                return JOIN_OK;
+        }
+        if (!r)
+                r = identity_writable();
+        return r ? r : join_target(c.target, c.name, &c.token, o);
+}
+
 static int join(const char *target, const struct options *o) {
-        _cleanup_free_ char *host = NULL, *set = NULL;
+        _cleanup_free_ char *host = NULL;
         char name[HOST_NAME_MAX + 1];
         struct join_token token;
         uint16_t port;
@@ -167,20 +206,7 @@ static int join(const char *target, const struct options *o) {
                 r = identity_writable();
         if (!r)
                 r = read_token(o->token_file, &token);
-        if (r)
-                return r;
-        set = master_set_by_others();
-        r = become_node(target, name, &token, !set, !o->no_start);
-        if (r)
-                return r;
-        if (set && strcmp(set, target) != 0)
-                fprintf(stderr, "agentd.conf names master %s already; that stays.\n", set);
-        if (!o->no_start)
-                return agent_start(name, set ? set : host);
-        printf("This host has joined as node %s. Next: systemctl enable --now primus-agentd   (or restart "
-               "it)\n",
-               name);
-        return JOIN_OK;
+        return r ? r : join_target(target, name, &token, o);
 }
 
 /* For primus-agentd.service: what a person is told by 'systemctl status' of it. */
@@ -196,19 +222,29 @@ static int check(void) {
 }
 
 static int run(const struct options *o, int argc, char **argv) {
-        if (argc != (o->local || o->check ? 0 : 1)) {
+        int modes = o->local + o->check + !!o->credential;
+
+        if (modes > 1 || argc != !modes || (o->credential && (o->name || o->token_file))) {
                 usage(stderr);
                 return JOIN_USAGE;
         }
-        return o->check ? check() : o->local ? join_local(o) : join(argv[0], o);
+        return o->check        ? check()
+               : o->local      ? join_local(o)
+               : o->credential ? join_credential(o)
+                               : join(argv[0], o);
 }
 
 int main(int argc, char **argv) {
         static const struct option options[] = {
-                { "name", required_argument, NULL, 'n' }, { "token-file", required_argument, NULL, 't' },
-                { "local", no_argument, NULL, 'l' },      { "check", no_argument, NULL, 'c' },
-                { "no-start", no_argument, NULL, 'N' },   { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, 'V' },    { 0 },
+                { "name", required_argument, NULL, 'n' },
+                { "token-file", required_argument, NULL, 't' },
+                { "local", no_argument, NULL, 'l' },
+                { "check", no_argument, NULL, 'c' },
+                { "credential", required_argument, NULL, 'C' },
+                { "no-start", no_argument, NULL, 'N' },
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'V' },
+                { 0 },
         };
         struct options o = { 0 };
         int c;
@@ -226,6 +262,9 @@ int main(int argc, char **argv) {
                         break;
                 case 'c':
                         o.check = true;
+                        break;
+                case 'C':
+                        o.credential = optarg;
                         break;
                 case 'N':
                         o.no_start = true;

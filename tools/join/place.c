@@ -34,6 +34,15 @@ bool identity_there(void) {
         return access(NODE_DIRECTORY "/node.key", F_OK) >= 0;
 }
 
+bool identity_named(const char *node) {
+        _cleanup_free_ char *pem = NULL, *name = NULL;
+        char serial[41];
+        uint64_t until;
+
+        return identity_there() && read_file(NODE_DIRECTORY "/node.crt", PEM_MAX, &pem, NULL) >= 0 &&
+               certificate_info(pem, &name, serial, &until) >= 0 && strcmp(name, node) == 0;
+}
+
 int identity_writable(void) {
         int r = make_directories(PRIMUS_SYSCONFDIR, 0755);
 

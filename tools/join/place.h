@@ -24,6 +24,8 @@ int fail(int status, const char *format, ...) _printf_(2, 3);
 
 /* Whether this host has an identity. */
 bool identity_there(void);
+/* Whether it is one of that name. */
+bool identity_named(const char *node);
 /* Whether it can be written at all: found out before a token is spent. */
 int identity_writable(void);
 /* Replaces the identity as a whole, on disk. Where it is of another cluster than the one before, what the

@@ -71,7 +71,7 @@ def make(cluster, root, build, rebuild, conf):
         _settings(stage, conf)
     if build:
         # Where the build has sanitizers, the one for leaks traces the process at its end, which the services' filters refuse.
-        for unit in ("primus-masterd", "primus-agentd", "primus-alone", "primus-first-contact", "primus-backup"):
+        for unit in ("primus-masterd", "primus-agentd", "primus-alone", "primus-first-contact", "primus-join", "primus-backup"):
             os.makedirs(f"{stage}/etc/systemd/system/{unit}.service.d", exist_ok=True)
             write_file(f"{stage}/etc/systemd/system/{unit}.service.d/sanitizer.conf", "[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n")
     # Says that /etc and /var belong to this /usr, or every boot would spend its time on updating them.
