@@ -57,6 +57,8 @@ TABLE = (
     ("python/*", "python", ""),
     ("tools/primusctl/*", "unit cli", "test_cli.py::test_list test_ssh.py::test_run test_policies.py::test_second_attempt_may_succeed"),
     ("tools/state/*", "unit", "test_backup.py::test_refusals"),
+    ("tools/providers/*", "unit", "test_provider_nspawn.py"),
+    ("tools/join/*", "unit cli", "test_first_contact.py::test_two_hosts test_provider_nspawn.py"),
     ("tools/quickstart", "", "test_quickstart.py::test_trains_and_shows_it"),
     ("tools/sandbox*", "unit", "test_sandbox.py"),
     ("units/*", "unit", f"{SMOKE} test_services.py"),

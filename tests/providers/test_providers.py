@@ -310,6 +310,16 @@ def test_systemd_does_not_answer(local):
     assert list(local.state.iterdir()) == []
 
 
+def test_it_does_not_start(local):
+    """What has failed to start is put away: the token may be tried again."""
+    good = (local.bin / "systemd-run").read_text()
+    local.stand_in("systemd-run", good.replace('write_text("active', 'write_text("failed') + '\nsys.exit(7)\n')
+    done = local.run("up", up_of())
+    assert done.returncode == 1 and done.stdout == b"" and local.list() == [] and list(local.state.iterdir()) == []
+    local.stand_in("systemd-run", good)
+    assert local.ok("up", up_of()) == [{"id": f"primus-host-lab-{TOKEN}.service"}]
+
+
 def test_a_program_is_missing(local):
     (local.bin / "systemd-run").unlink()
     done = local.run("up", up_of())

@@ -203,13 +203,24 @@ def list_units(request, settings):
             yield {**line, "node": node} if valid("node", node) else line
 
 
+def put_away(unit):
+    """Stopped, and nothing of it is remembered."""
+    run("systemctl", "stop", "--", unit)
+    subprocess.run(["systemctl", "reset-failed", "--", unit], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
 def start_unit(request, settings, properties, command):
-    """One unit for a token, whoever asks how often."""
+    """One unit for a token, whoever asks how often. One that does not start was none: the token may be tried again."""
     unit = unit_of(settings, request["token"])
     if unit not in units(settings, unit):
-        # systemd puts $VARIABLES into a command.
-        run("systemd-run", "--quiet", f"--unit={unit}", f"--description=Primus host {request['node']}", "--slice=machine.slice",
-            *(f"--property={p}" for p in properties), "--", *(word.replace("$", "$$") for word in command))
+        try:
+            # systemd puts $VARIABLES into a command.
+            run("systemd-run", "--quiet", f"--unit={unit}", f"--description=Primus host {request['node']}", "--slice=machine.slice",
+                *(f"--property={p}" for p in properties), "--", *(word.replace("$", "$$") for word in command))
+        except (Failure, subprocess.SubprocessError):
+            if unit in units(settings, unit):
+                put_away(unit)
+            raise
     return [{"id": unit}]
 
 
@@ -220,9 +231,7 @@ def stop_unit(request, settings):
         raise Failure("this id is of another instance")
     forget_secret(settings, request["token"])
     if unit in units(settings, unit):
-        run("systemctl", "stop", "--", unit)
-        if unit in units(settings, unit):
-            subprocess.run(["systemctl", "reset-failed", "--", unit], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        put_away(unit)
 
 
 def machine_uuid(request):
