@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers of hosts by demand (docs/providers.md), as primus-provider@ starts them, with stand-ins for what they call: systemd-run,
 systemctl, primusctl, the CLIs of clouds. What they are asked is never run by a shell, and one token is one instance."""
+import concurrent.futures
 import configparser
 import json
 import os
@@ -229,6 +230,16 @@ def test_one_token_is_one_unit(local):
     assert local.ok("down", down_of(id=unit)) == local.ok("down", down_of(id=unit)) == local.ok("down", down_of()) == []
     assert [row["token"] for row in local.list()] == [OTHER]
     assert local.ok("down", down_of(OTHER)) == [] and local.list() == []
+
+
+def test_asked_for_at_a_time(local):
+    """Whoever comes second finds the first one's, and does not take its unit down."""
+    slow = (local.bin / "systemd-run").read_text().replace('if name == "systemd-run":', 'if name == "systemd-run":\n    import time; time.sleep(0.5)')
+    local.stand_in("systemd-run", slow)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for done in pool.map(lambda _: local.ok("up", up_of()), range(4)):
+            assert done == [{"id": f"primus-host-lab-{TOKEN}.service"}]
+    assert len(local.calls("systemd-run")) == 1 and len(local.list()) == 1 and list(local.state.iterdir()) == []
 
 
 def test_the_secret(local):

@@ -66,7 +66,7 @@ def main(act):
             raise Failure(f"this is started as list, up or down, not as '{verb[:32]}'", CONFIG)
         request = read_request(verb, sys.stdin.buffer)
         settings = Settings()
-        with locked(settings.state) if verb != "list" else contextlib.nullcontext():
+        with locked(settings.state) if verb == "up" else contextlib.nullcontext():
             lines = [json.dumps(line) for line in act(request, settings) or ()]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
@@ -131,7 +131,7 @@ class Settings:
 
 @contextlib.contextmanager
 def locked(directory):
-    """up and down of one provider come one after the other."""
+    """One after the other, of one provider: `up` always, so that one token has one instance however often it is asked for at a time."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
