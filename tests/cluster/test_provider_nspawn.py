@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider nspawn by hand, without masterd's part: hosts that are made, join, work, are drained and go."""
+"""The provider nspawn: hosts that are made, join, work, are drained and go; by hand, and by demand."""
+import json
+
 import nested
 import pytest
 from sandbox import Cluster, cluster_name
@@ -122,3 +124,37 @@ def test_a_tree_that_is_none(cluster):
     assert status == 1 and lines == [] and "systemd-run" in errors
     assert cluster.exec("n1", "ls", "-A", f"{nested.STATE}/{PROVIDER}") == "" and listed(cluster) == {}
     down(cluster, 7)
+
+
+BY_DEMAND = f"""[Provider]
+Max=2
+IdleSec=5s
+StartSec=60s
+Master={nested.MASTER}
+[Shape small]
+Cpus=1
+Memory=256M
+Labels=made
+"""
+
+
+def wanting(hosts=1, command="sleep 2"):
+    role = {"roleName": "worker", "num": hosts, "vcores": 0.5, "memoryMb": 32, "constraints": ["made"], "command": command}
+    return {"name": "wanting", "waitForHosts": True, "role": [role]}
+
+
+def test_by_demand(cluster):
+    """From no host that would do to two, with masterd's part: six jobs and a gang run on them, and the hosts are gone again, with all that was theirs."""
+    nested.prepare(cluster, "farm", conf=BY_DEMAND)
+    cluster.exec("n1", "systemctl", "reload", "primus-masterd")
+    jobs = [cluster.submit(wanting()) for _ in range(6)] + [cluster.submit(wanting(4, "hostname"))]
+    for number in jobs:
+        cluster.wait_state(number, "SUCCEEDED", timeout=90)
+    names = {e["node"] for number in jobs for e in cluster.status(number)["executors"]}
+    assert names == {"farm-1", "farm-2"}, names
+    cluster.wait_for(lambda: cluster.exec("n1", "primusctl", "provider", "hosts", "--json").strip() == "[]", 60, "they are given back")
+    assert [node["name"] for node in json.loads(cluster.exec("n1", "primusctl", "nodes", "--json"))] == ["n1"]
+    assert cluster.exec("n1", "ls", "-A", f"{nested.STATE}/farm") == ""
+    assert cluster.exec("n1", "systemctl", "list-units", "--all", "--no-legend", "primus-host-*") == ""
+    assert "primus1." not in cluster.exec("n1", "journalctl", "--no-pager", "-o", "export")
+    assert not cluster.run("n1", "ls", "/run/primus/exits").stdout, "no unit of a provider's is taken for an executor's"
