@@ -57,18 +57,19 @@ else:
 
 
 class Cloud:
+    """Of a cluster whose hosts are this one's from now on."""
+
     def __init__(self, cluster, hosts, settings):
         self.cluster, self.hosts = cluster, list(hosts)
         self.of = {}  # which host an instance is
         self.booting = True
+        self.refused = {}  # why an instance could not join
         self._stop = threading.Event()
         self.trouble = None
-        self.configure(settings)
         for host in self.hosts:
             cluster.run("n1", "primusctl", "node", "remove", host)
             self._leave(host)
-        cluster.exec("n1", "sh", "-c", f"rm -rf {STATE}")
-        cluster.exec("n1", "systemctl", "reload", "primus-masterd")
+        self.configure(settings)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
@@ -76,6 +77,10 @@ class Cloud:
         self.cluster.exec("n1", "sh", "-c", f"mkdir -p {DIRECTORY}; cat > {DIRECTORY}/list; chmod 755 {DIRECTORY}/list; "
                           f"for verb in up down; do cp {DIRECTORY}/list {DIRECTORY}/$verb; done", input=PROGRAM)
         self.cluster.exec("n1", "sh", "-c", f"cat > {DIRECTORY}/provider.conf", input=settings)
+        self.reload()
+
+    def reload(self):
+        """The settings are read again, and `list` is asked for."""
         self.cluster.exec("n1", "systemctl", "reload", "primus-masterd")
 
     def knob(self, name, text):
@@ -90,11 +95,31 @@ class Cloud:
         said = self.cluster.run("n1", "sh", "-c", f"cd {STATE}/hosts 2>/dev/null && for f in *; do case $f in *.new|'*') ;; *) cat $f; echo;; esac; done")
         return {one["token"]: one for one in map(json.loads, filter(None, said.stdout.splitlines()))}
 
+    def take_away(self, token):
+        """As a cloud does with spot instances: it is gone, and was not asked about."""
+        self.cluster.exec("n1", "rm", f"{STATE}/hosts/{token}")
+
     def instances(self):
         return json.loads(self.cluster.exec("n1", "primusctl", "provider", "hosts", "--json"))
 
     def states(self):
         return {one["node"]: one["state"] for one in self.instances()}
+
+    def empty(self):
+        """Nothing is left of what was made."""
+        self.cluster.wait_for(lambda: self.states() == {} and self.made() == {}, 60, "the hosts are given back")
+        nodes = json.loads(self.cluster.exec("n1", "primusctl", "nodes", "--json"))
+        assert [node["name"] for node in nodes] == ["n1"]
+
+    def ups(self):
+        """Tokens for which `up` was called, one for each call."""
+        return [line.split()[1] for line in self.log() if line.startswith("up ")]
+
+    def reset(self, settings):
+        self.cluster.exec("n1", "sh", "-c", f"cd {STATE} 2>/dev/null && rm -f log list-* up-* down-*; true")
+        self.booting = True
+        self.cluster.run("n1", "primusctl", "provider", "release", "cloud")
+        self.configure(settings)
 
     def _leave(self, host):
         self.cluster.run(host, "sh", "-c", f"systemctl stop {AGENTD} 'primus-[0-9]*'; rm -f /etc/primus/node/* /etc/primus/agentd.conf.d/10-join.conf")
@@ -102,46 +127,33 @@ class Cloud:
     def _boot(self, host, instance):
         master, name, token = instance["join"].split()
         done = self.cluster.run(host, "primusctl", "join", "--no-start", f"--name={name}", master, input=token + "\n")
-        if done.returncode:
-            return done.stderr
-        self.cluster.exec(host, "systemctl", "restart", AGENTD)
-        return None
+        if done.returncode == 0:
+            self.cluster.exec(host, "systemctl", "restart", AGENTD)
+        return done.stderr if done.returncode else None
+
+    def _look(self):
+        made = self.made()
+        for token in [t for t in self.of if t not in made]:
+            self._leave(self.of.pop(token))
+        for token, instance in made.items():
+            free = [h for h in self.hosts if h not in self.of.values()]
+            if token in self.of or not free or not self.booting:
+                continue
+            why = self._boot(free[0], instance)
+            if why:  # its master may be away, or does not want it any more
+                self.refused[token] = why
+                continue
+            self.of[token] = free[0]
+            self.cluster.exec("n1", "sh", "-c", f"cd {STATE}/hosts && [ -e {token} ] && sed -i 's/\"pending\"/\"running\"/' {token}; true")
 
     def _serve(self):
-        refused = {}
         while not self._stop.wait(0.2):
             try:
-                made = self.made()
-                for token in [t for t in self.of if t not in made]:
-                    self._leave(self.of.pop(token))
-                for token, instance in made.items():
-                    free = [h for h in self.hosts if h not in self.of.values()]
-                    if token in self.of or not free or not self.booting or token in refused:
-                        continue
-                    why = self._boot(free[0], instance)
-                    if why:
-                        refused[token] = why
-                        continue
-                    self.of[token] = free[0]
-                    self.cluster.exec("n1", "sh", "-c", f"cd {STATE}/hosts && [ -e {token} ] && sed -i 's/\"pending\"/\"running\"/' {token}; true")
-            except Exception as e:  # said when the test is over
+                self._look()
+            except Exception as e:  # said when all is over
                 self.trouble = self.trouble or e
-        self.refused = refused
 
-    def close(self, names):
-        """The hosts are the cluster's again, under their own names."""
+    def close(self):
         self._stop.set()
         self._thread.join()
-        self.cluster.exec("n1", "sh", "-c", f"rm -rf {DIRECTORY}; systemctl reload primus-masterd")
-        for one in self.instances():
-            self.cluster.run("n1", "primusctl", "node", "remove", one["node"])
-        self.cluster.exec("n1", "sh", "-c", f"systemctl stop primus-masterd; sqlite3 /var/lib/primus/primus.db 'DELETE FROM instance; DELETE FROM provider' "
-                          "2>/dev/null || python3 -c \"import sqlite3; c = sqlite3.connect('/var/lib/primus/primus.db'); "
-                          "c.executescript('DELETE FROM instance; DELETE FROM provider'); c.commit()\"; systemctl start primus-masterd; rm -rf " + STATE)
-        for host, name in zip(self.hosts, names):
-            self._leave(host)
-            token = self.cluster.exec("n1", "primusctl", "token", "create").strip()
-            done = self.cluster.run(host, "primusctl", "join", "--no-start", "n1", input=token + "\n")
-            assert done.returncode == 0, done.stderr
-            self.cluster.exec(host, "systemctl", "restart", AGENTD)
         assert self.trouble is None, self.trouble

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loaded into masterd (LD_PRELOAD): ends it, as kill -9 does, at each commit that has rows of trials,
- * executors or jobs; ahead of the commit and behind it in turn. $DIE_LOG gets a byte for each time, and says
+ * executors, jobs or instances; ahead of the commit and behind it in turn. $DIE_LOG gets a byte for each time, and says
  * whose turn it is; nothing happens while it is not there. */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -15,7 +15,8 @@
 static bool of_trials; /* the writer's thread alone begins and commits */
 
 int sqlite3_step(sqlite3_stmt *statement) {
-        static const char *const tables[] = { "INTO trial(", "INTO executor(", "INTO job(" };
+        static const char *const tables[] = { "INTO trial(", "INTO executor(", "INTO job(", "INTO instance(",
+                                              "FROM instance WHERE" };
         int (*step)(sqlite3_stmt *) = (int (*)(sqlite3_stmt *))dlsym(RTLD_NEXT, "sqlite3_step");
         const char *sql = sqlite3_sql(statement);
 
