@@ -215,7 +215,7 @@ if shutil.which("systemd-analyze"):
         ours = [line for line in done.stderr.splitlines() if "primus" in line]
         check(not ours, "systemd-analyze verify: " + "\n".join(ours))
     for unit, most in (("primus-masterd", 1.4), ("primus-agentd", 1.9), ("primus-starter", 2.5), ("primus-first-contact", 1.7), ("primus-join", 1.7), ("primus-alone", 1.0), ("primus-backup", 0.5), ("primus-backup-key", 0.8),
-                       ("primus-hook-fence@", 2.6), ("primus-hook-notify@", 1.4), ("user/primus-web", 1.5), ("primus-web", 1.2)):
+                       ("primus-hook-fence@", 2.6), ("primus-hook-notify@", 1.4), ("primus-provider@", 1.8), ("user/primus-web", 1.5), ("primus-web", 1.2)):
         done = subprocess.run(["systemd-analyze", "security", "--offline=yes", f"--threshold={round(most * 10)}", "--no-pager",
                                build / f"units/{unit}.service"], capture_output=True, text=True)
         check(done.returncode == 0, f"systemd-analyze security: {unit}: more than {most}: {done.stdout.strip().splitlines()[-1:]}")

@@ -107,8 +107,8 @@ static const struct conf_key keys[] = {
         { "Provider", "Pools", conf_parse_string, PROVIDER(pools), true, "" },
         { "Provider", "Master", conf_parse_string, PROVIDER(master), false, "" },
         { "Provider", "PowerOff", conf_parse_bool, PROVIDER(power_off), false, "no" },
-        { "Shape", "Cpus", parse_cpus, SHAPE(cpus), false, "1" },
-        { "Shape", "Memory", conf_parse_size, SHAPE(memory), false, "1G" },
+        { "Shape", "Cpus", parse_cpus, SHAPE(cpus), false, "" },
+        { "Shape", "Memory", conf_parse_size, SHAPE(memory), false, "" },
         { "Shape", "Shm", conf_parse_size, SHAPE(shm), false, "" },
         { "Shape", "Gpus", parse_gpus, SHAPE(gpus), false, "0" },
         { "Shape", "GpuModel", conf_parse_string, SHAPE(gpu_model), false, "" },
@@ -133,9 +133,7 @@ static void *find_shape(void *target, const char *name, const char **ret_why) {
         *ret_why = "out of memory";
         if (!s)
                 return NULL;
-        *s = (struct provider_shape_conf){ .cpus = 1,
-                                           .memory = UINT64_C(1) << 30,
-                                           .limits.max = PROVISION_INSTANCES_MAX };
+        *s = (struct provider_shape_conf){ .limits.max = PROVISION_INSTANCES_MAX };
         snprintf(s->name, sizeof(s->name), "%s", name);
         c->shapes[c->n_shapes++] = s;
         return s;
@@ -176,14 +174,27 @@ bool provider_conf_serves(const struct provider_conf *c, const char *pool) {
         return false;
 }
 
+/* A shape that does not say what its hosts have; NULL: there is none. */
+static const struct provider_shape_conf *vague_shape(const struct provider_conf *c) {
+        for (size_t i = 0; i < c->n_shapes; i++)
+                if (c->shapes[i]->cpus == 0 || c->shapes[i]->memory == 0 ||
+                    c->shapes[i]->memory > SCHED_MEMORY_MAX)
+                        return c->shapes[i];
+        return NULL;
+}
+
 /* What does not fit together. */
 static bool is_sound(const struct provider_conf *c) {
+        const struct provider_shape_conf *vague = vague_shape(c);
         const struct provision_conf *p = &c->policy;
 
         if (c->n_shapes == 0)
                 log_error(
                         "%s/%s/provider.conf has no [Shape NAME]: nothing can be made; the provider is left out",
                         DIRECTORY, c->name);
+        else if (vague)
+                log_error("%s/%s/provider.conf: [Shape %s] has to say Cpus= and Memory=; the provider is left out",
+                          DIRECTORY, c->name, vague->name);
         else if (p->min > p->max || p->spare > p->max)
                 log_error(
                         "%s/%s/provider.conf: Min= and Spare= are at most Max= (%u); the provider is left out",

@@ -536,7 +536,7 @@ def test_floods(cluster, long_job, kind, callers):
 
 EXPOSURE = {"primus-starter.service": 2.6, "primus-masterd.service": 1.4, "primus-agentd.service": 1.9, "primus-first-contact.service": 1.7, "primus-join.service": 1.7, "primus-alone.service": 1.0,
             "primus-backup.service": 0.5, "primus-backup-key.service": 0.8, "primus-web.service": 1.2,
-            "primus-hook-fence@x.service": 2.6, "primus-hook-notify@x.service": 1.4}
+            "primus-hook-fence@x.service": 2.6, "primus-hook-notify@x.service": 1.4, "primus-provider@x.service": 1.8}
 
 
 @pytest.mark.parametrize("unit", EXPOSURE)

@@ -27,6 +27,10 @@ __primusctl_models() {
         primusctl "${host[@]}" model list --json 2>/dev/null | sed -n 's/^ *"name": "\([^"]*\)",$/\1/p' | sort -u
 }
 
+__primusctl_providers() {
+        primusctl "${host[@]}" provider list --json 2>/dev/null | sed -n 's/^ *"name": "\([^"]*\)",$/\1/p'
+}
+
 __primusctl_tasks() {
         primusctl "${host[@]}" data --json "$@" 2>/dev/null | sed -n 's/^ *"task": "\([^"]*\)",$/\1/p'
 }
@@ -204,6 +208,14 @@ _primusctl() {
                 0:*) __primusctl_reply 'list register edit archive unarchive' ;;
                 2:register) __primusctl_reply "$(__primusctl_checkpoints)" ;;
                 1:*) __primusctl_reply "$(__primusctl_models)" ;;
+                esac
+                ;;
+        provider)
+                case ${#args[@]}:${args[0]} in
+                0:*) __primusctl_reply 'list hosts plan up down hold release' ;;
+                1:up) __primusctl_reply "$(__primusctl_providers)" ;;
+                1:down) __primusctl_reply "$(__primusctl_nodes)" ;;
+                1:hold | 1:release) __primusctl_reply "$(__primusctl_providers) $(__primusctl_nodes)" ;;
                 esac
                 ;;
         savepoint)

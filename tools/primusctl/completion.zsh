@@ -191,6 +191,14 @@ _primusctl() {
                 1:*) __primusctl_offer model $(__primusctl_named model list) ;;
                 esac
                 ;;
+        provider)
+                case ${#args}:${args[1]} in
+                0:*) __primusctl_offer action list hosts plan up down hold release ;;
+                1:up) __primusctl_offer provider $(__primusctl_named provider list) ;;
+                1:down) __primusctl_offer node $(__primusctl_named nodes) ;;
+                1:hold | 1:release) __primusctl_offer provider $(__primusctl_named provider list) $(__primusctl_named nodes) ;;
+                esac
+                ;;
         savepoint)
                 case ${#args}:${args[1]} in
                 0:*) __primusctl_offer action create list show restore delete ;;
