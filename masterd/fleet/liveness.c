@@ -90,6 +90,7 @@ static void arm(struct manager *m) {
 }
 
 void liveness_lost(struct manager *m, struct node *node, bool declared) {
+        bool expected = node->holds[HOLD_PROVIDER].set && node->n_executors == 0;
         struct executor *e, *next;
 
         nodes_unwatch(&m->nodes, node);
@@ -100,6 +101,8 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         feeding_node_gone(m, node, false);
         if (declared)
                 stuck_forget(m, node);
+        if (expected) /* it was given back, or put to sleep: nobody is to be woken for it */
+                return;
         if (!declared)
                 blaming_strike(m, node, STRIKE_LINK, NULL, "the host was LOST");
         if (!declared)

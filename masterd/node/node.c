@@ -64,6 +64,8 @@ bool node_drained(const struct node *node) {
 }
 
 const char *node_shown_state(const struct node *node) {
+        if (node->state == NODE_LOST && node->holds[HOLD_PROVIDER].set)
+                return "POWERED_DOWN";
         if (node->state != NODE_READY || !holds_any(node->holds))
                 return node_state_to_string(node->state);
         if (node->holds[HOLD_QUARANTINE].set && !holds_drain(node->holds) && !node->holds[HOLD_ADMIN].set)

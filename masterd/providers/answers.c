@@ -143,7 +143,7 @@ static void take_down(struct instance *i, int32_t status, const char *why) {
 /* ---- list ---- */
 
 struct listed {
-        char id[INSTANCE_ID_MAX + 1], token[TOKEN_MAX], node[65];
+        char id[INSTANCE_ID_MAX + 1], token[TOKEN_MAX], node[65], shape[SECTION_NAME_MAX + 1];
         enum instance_seen seen;
 };
 
@@ -155,7 +155,7 @@ struct listing {
 
 static const char *take_line(struct listing *l, const char *line, size_t size) {
         _cleanup_free_ char *copy = strndup(line, size);
-        const char *id, *token, *node, *state, *wrong = NULL;
+        const char *id, *token, *node, *state, *shape, *wrong = NULL;
         struct listed *x;
         json_t *o = copy ? json_loads(copy, JSON_REJECT_DUPLICATES, NULL) : NULL;
 
@@ -163,6 +163,7 @@ static const char *take_line(struct listing *l, const char *line, size_t size) {
         token = text_of(o, "token");
         node = text_of(o, "node");
         state = text_of(o, "state");
+        shape = text_of(o, "shape");
         if (!json_is_object(o))
                 wrong = "no JSON object";
         else if (!id || !id_valid(id))
@@ -173,6 +174,8 @@ static const char *take_line(struct listing *l, const char *line, size_t size) {
                 wrong = "with a node's name that is none";
         else if (!state || instance_seen_from_string(state) == _SEEN_MAX)
                 wrong = "without one of the states that there are";
+        else if (!shape || (*shape && !conf_name_valid(shape)))
+                wrong = "with a shape that is none";
         else if (l->n >= PROVISION_INSTANCES_MAX)
                 wrong = "one too many";
         else {
@@ -180,6 +183,7 @@ static const char *take_line(struct listing *l, const char *line, size_t size) {
                 snprintf(x->id, sizeof(x->id), "%s", id);
                 snprintf(x->token, sizeof(x->token), "%s", token);
                 snprintf(x->node, sizeof(x->node), "%s", node);
+                snprintf(x->shape, sizeof(x->shape), "%s", shape);
                 x->seen = instance_seen_from_string(state);
         }
         json_decref(o);
@@ -259,6 +263,7 @@ static void adopt_node(struct provider *p, const struct listed *x) {
         }
         snprintf(i->id, sizeof(i->id), "%s", x->id);
         snprintf(i->node, sizeof(i->node), "%s", x->node);
+        snprintf(i->shape, sizeof(i->shape), "%s", *x->shape ? x->shape : p->conf->shapes[0]->name);
         i->made_real = i->since_real = i->ready_real = now_real();
         i->state = INSTANCE_READY;
         snprintf(i->reason, sizeof(i->reason), "it was there");
@@ -285,7 +290,7 @@ static void take_listed(struct provider *p, struct instance *by_id, const struct
                    x->seen <= SEEN_RUNNING)
                 adopt_orphan(p, x);
         else if (!*x->token && *x->node && x->seen == SEEN_RUNNING && nodes_get(&m->nodes, x->node) &&
-                 !instance_of_node(m, x->node))
+                 !instance_of_node(m, x->node) && p->conf && !p->held)
                 adopt_node(p, x);
         else
                 p->foreign++;

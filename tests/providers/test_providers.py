@@ -393,9 +393,12 @@ def test_woken_machines(wol):
     assert wol.list() == []
     wol.ok("up", up_of())
     row = {"id": "gpu-1", "token": TOKEN, "node": "gpu-1"}
-    for nodes in ([], [node("gpu-1", "LOST")], [node("gpu-1", "SUSPECT")], [node("gpu-2", "READY")]):
+    for nodes in ([], [node("gpu-1", "LOST")], [node("gpu-1", "SUSPECT")], [node("gpu-2", "POWERED_DOWN")], [node("other", "READY")]):
         wol.nodes.write_text(json.dumps(nodes))
         assert wol.list() == [{**row, "state": "pending"}]
+    # One of its machines that nobody has woken: masterd takes it over.
+    wol.nodes.write_text(json.dumps([node("gpu-2", "READY")]))
+    assert wol.list() == [{**row, "state": "pending"}, {"id": "gpu-2", "node": "gpu-2", "shape": "small", "state": "running"}]
     for state in ("READY", "DRAINED", "LOST", "SUSPECT"):
         wol.nodes.write_text(json.dumps([node("gpu-1", state)]))
         assert wol.list() == [{**row, "state": "running"}], "nothing here knows that it is off"

@@ -84,6 +84,6 @@ def connected():
     """Nodes that masterd hears of."""
     try:
         rows = json.loads(provider.run(PRIMUSCTL, "nodes", "--json"))
-        return {row["name"] for row in rows if row["state"] not in ("LOST", "SUSPECT", "JOINING")}
+        return {row["name"] for row in rows if row["state"] not in ("LOST", "SUSPECT", "JOINING", "POWERED_DOWN")}
     except (ValueError, TypeError, KeyError) as e:
         raise provider.Failure("primusctl nodes --json said something else") from e
