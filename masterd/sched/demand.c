@@ -15,6 +15,11 @@
 #define OVER_MAX 512u /* imagined beyond what there may be, to say whether that is what it lacks */
 #define SHAPES_SEEN_MAX 64u
 
+/* So many of each shape. */
+struct set {
+        uint32_t n[DEMAND_SHAPES_MAX];
+};
+
 /* Imagined hosts of a shape. */
 struct stock {
         uint32_t *slots;
@@ -39,6 +44,9 @@ struct imagining {
         uint64_t hopeless[SHAPES_SEEN_MAX]; /* marks of gangs for which nothing would do */
         enum demand_verdict why[SHAPES_SEEN_MAX];
         size_t n_hopeless;
+        uint64_t
+                last_mark; /* of the last gang for which hosts were found, and which: the next may be alike */
+        struct set last;
         uint64_t work, work_max;
         struct demand *demand;
 };
@@ -144,10 +152,6 @@ static int lower(struct imagining *im, const struct sched_gang *g, int wanted, u
         counts[shape] = high;
         return 0;
 }
-
-struct set {
-        uint32_t n[DEMAND_SHAPES_MAX];
-};
 
 static void weigh(const struct imagining *im, const struct set *s, uint64_t *ret_cost, uint64_t *ret_n) {
         *ret_cost = *ret_n = 0;
@@ -276,6 +280,24 @@ static void note_hopeless(struct imagining *im, const struct entry *e, enum dema
         im->why[im->n_hopeless++] = verdict;
 }
 
+/* What did for the last gang, where this one is alike, does for all of it: then *set is that. 0: it does not.
+ */
+static int try_last(struct imagining *im, const struct entry *e, const struct sched_gang *g,
+                    uint64_t executors, struct set *set) {
+        struct set s = im->last;
+        int r;
+
+        if (e->mark == 0 || e->mark != im->last_mark)
+                return 0;
+        for (size_t i = 0; i < im->ask->n_shapes; i++)
+                s.n[i] = MIN(s.n[i], set->n[i]);
+        r = try_counts(im, g, s.n, NULL);
+        if (r < 0 || (uint64_t)r < executors)
+                return MIN(r, 0);
+        *set = s;
+        return r;
+}
+
 /* The gang, with no more of it than its limits allow. */
 static int look_for_hosts(struct imagining *im, struct entry *e, const struct sched_gang *g,
                           uint64_t executors, struct demand_job *ret) {
@@ -289,13 +311,16 @@ static int look_for_hosts(struct imagining *im, struct entry *e, const struct sc
         ret->verdict = DEMAND_HERE;
         if ((uint64_t)here == executors || (e->mark != 0 && was_hopeless(im, e, &ret->verdict)))
                 return here > 0 ? keep_places(im, e, g, &none) : 0;
-        all = try_counts(im, g, s.n, NULL);
+        all = try_last(im, e, g, executors, &s);
+        all = all != 0 ? all : try_counts(im, g, s.n, NULL);
         if (all < 0)
                 return all;
         if (all > here) {
                 r = cheapest(im, g, all, &s);
                 if (r < 0)
                         return r;
+                im->last_mark = e->mark;
+                im->last = s;
                 ret->verdict = DEMAND_NEW;
                 memcpy(ret->n, s.n, sizeof(ret->n));
                 return keep_places(im, e, g, &s);

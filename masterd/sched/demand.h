@@ -32,9 +32,11 @@ struct demand_ask {
         const uint32_t *back; /* slots of hosts that take nothing now, and would if they were wanted */
         size_t n_back;
         uint64_t boot_usec; /* a job with a reservation this near does not need one */
-        uint64_t work; /* about 50 ns each; then the rest of the queue is not looked at. 0: the default */
+        /* A host looked at, once for each shape of a gang: 1 to 10 ns. Then the rest of the queue is not
+         * looked at. 0: the default. */
+        uint64_t work;
 };
-#define DEMAND_WORK 200000u
+#define DEMAND_WORK 1500000u
 
 enum demand_verdict {
         DEMAND_HERE,     /* on what is there or coming */
