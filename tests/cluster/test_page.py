@@ -499,3 +499,34 @@ def test_a_job_that_a_job_submitted(cluster, browse):
     b.open(f"#/job/{child}")
     b.wait(f"its parent, job {parent}, has ended")
     assert b.complaints() == []
+
+
+PROVIDER = """[Provider]
+Max=1
+[Shape box]
+Cpus=2
+Memory=256M
+Labels=boxed
+"""
+UP = "#!/bin/sh\ncat > /dev/null\necho '{\"id\": \"i-1\"}'\n"
+
+
+def test_hosts_by_demand(cluster, browse):
+    """A host that does not come: the job says that it waits for it, and the hosts' page has it."""
+    where = "/etc/primus/providers/slow"
+    cluster.exec("n1", "sh", "-c", f"mkdir -p {where}; cat > {where}/up; printf '#!/bin/sh\\nexit 0\\n' > {where}/list; cp {where}/list {where}/down; chmod 755 {where}/*", input=UP)
+    cluster.exec("n1", "sh", "-c", f"cat > {where}/provider.conf; systemctl reload primus-masterd", input=PROVIDER)
+    job = cluster.submit({"name": "boxed", "waitForHosts": True, "role": [{"roleName": "w", "num": 1, "vcores": 0.1, "memoryMb": 32, "constraints": ["boxed"], "command": "true"}]})
+    try:
+        b = browse()
+        b.open(f"#/job/{job}")
+        b.wait("waits for slow-1")
+        b.open("#/hosts")
+        b.wait("Hosts by demand")
+        b.wait("STARTING")
+        assert "slow-1" in b.text() and b.complaints() == []
+    finally:
+        cluster.kill(job)
+        cluster.exec("n1", "primusctl", "provider", "down", "slow-1")
+        cluster.wait_for(lambda: cluster.exec("n1", "primusctl", "provider", "hosts", "--json").strip() == "[]", 40, "it is given back")
+        cluster.exec("n1", "sh", "-c", f"rm -r {where}; systemctl reload primus-masterd")

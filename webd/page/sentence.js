@@ -35,7 +35,7 @@ export function sentence(job, why) {
   if (job.state === 'SUSPENDED') return { tone: 'warn', text: `Suspended${job.reason ? `: ${shown(job.reason)}` : ''}` };
   if (job.state === 'QUEUED' || job.state === 'SUBMITTED') {
     const place = why && why.position > 0 ? `; it is number ${number(why.position)} in the queue` : '';
-    return { tone: 'warn', text: shown((why && (why.summary || why.reason)) || job.reason || 'It waits for a place') + place };
+    return { tone: 'warn', text: shown((why && (why.comes || why.summary || why.reason)) || job.reason || 'It waits for a place') + place };
   }
   const text = [running(job), progress(job.data)].filter(Boolean).join('; ');
   return { tone: 'busy', text: job.reason ? `${text}. ${shown(job.reason)}` : text };

@@ -6,7 +6,7 @@ import { bytes, number, shown } from '../text.js';
 
 function Facts({ node }) {
   const rows = [['Address', node.address], ['System', node.os], ['Kernel', node.kernel], ['Agent', node.version], ['Limits', node.limits ? 'enforced' : 'not enforced'],
-    ['Labels', (node.labels || []).join(' ')], ['Link', node.link]];
+    ['Labels', (node.labels || []).join(' ')], ['Link', node.link], ['Provider', node.provider && `${node.provider}, shape ${node.shape}; ${node.kept}`]];
   return html`<dl class="facts">${rows.filter(([, v]) => v).map(([k, v]) => html`<dt>${k}</dt><dd>${shown(v)}</dd>`)}</dl>`;
 }
 

@@ -121,6 +121,7 @@ function Suggestion({ job, text }) {
 function Why({ job, why }) {
   if (!why) return html`<p class="empty">It has ended: its events say how.</p>`;
   return html`<p class="sentence ${why.summary ? 'warn' : 'busy'}">${shown(why.summary || why.reason || 'It waits for nothing.')}</p>
+    ${why.comes && html`<p class="sentence busy">${shown(why.comes)}</p>`}
     <${Place} why=${why}>${why.requeues > 0 && html`<dt>Put back</dt><dd>${plural(why.requeues, 'time')}</dd>`}<//>
     <${Hosts} why=${why} />
     <${Suggestions} why=${why} button=${s => html`<${Suggestion} job=${job} text=${s} />`} />`;
