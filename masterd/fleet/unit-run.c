@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Invariant: a run is in the list from its start until it is freed, and done is called at most once. */
+/* Invariants: a run is in the list from its start until it is freed, and done is called at most once; what is
+ * heard of its end was sent by who took the job, for anybody may send such a signal to masterd alone. */
 #include "masterd/fleet/unit-run.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@ struct unit_run {
         struct manager *manager;
         char unit[128];
         bool matched;
+        char systemd[32]; /* the unique name of who has queued its job; "": nobody yet */
         unit_run_done done;
         void *userdata;
         sd_bus_slot *call;
@@ -74,14 +76,14 @@ static int on_given_up(sd_event_source *s, uint64_t usec, void *userdata) {
 
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct manager *manager = userdata;
-        const char *unit, *result;
+        const char *unit, *result, *sender = sd_bus_message_get_sender(m);
         struct unit_run *r;
 
-        if (!sd_bus_message_is_signal(m, SYSTEMD_MANAGER, "JobRemoved") ||
+        if (!sender || !sd_bus_message_is_signal(m, SYSTEMD_MANAGER, "JobRemoved") ||
             sd_bus_message_read(m, "uoss", NULL, NULL, &unit, &result) < 0)
                 return 0;
         DL_FOREACH (manager->fleet->unit_runs, r)
-                if (strcmp(unit, r->unit) == 0) {
+                if (strcmp(unit, r->unit) == 0 && strcmp(sender, r->systemd) == 0) {
                         unit_run_over(r, strcmp(result, "done") == 0 ? NULL : result);
                         break;
                 }
@@ -90,8 +92,10 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
 static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
+        const char *sender = sd_bus_message_get_sender(reply);
         struct unit_run *r = userdata;
 
+        snprintf(r->systemd, sizeof(r->systemd), "%s", sender ? sender : "");
         r->call = sd_bus_slot_unref(r->call);
         if (e) /* else its job's end tells */
                 unit_run_over(r, e->message ? e->message : e->name);
