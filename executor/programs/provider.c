@@ -4,8 +4,10 @@
  * goes to its standard input; its exit status and what it prints go back the same way; what it says on stderr
  * is the journal's.
  *
- * Invariants: only what root alone may change is run; it is over, with all its processes, when its time is,
- * or when it has printed more than it may. Exit status: its own; 70 where it could not be run. */
+ * Invariants: only what root alone may change is run, by way of links that root alone may change; it is over,
+ * with all its processes, when its time is, or when it has printed more than it may; what is no text is no
+ * answer, for part of a list, or none of it, would be a list. Exit status: its own; 70 where it could not be
+ * run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -102,7 +104,7 @@ static int take_request(struct request *r) {
         if (sd_bus_message_read(reply, "ts", &r->limit_usec, &json) < 0 || !(r->json = strdup(json)))
                 return fail("TakeProviderRequest", "the answer cannot be read");
         cluster = strstr(json, "\"cluster\":\"");
-        if (cluster)
+        if (cluster && strspn(cluster + strlen("\"cluster\":\""), "0123456789abcdef") == 32)
                 snprintf(r->cluster, sizeof(r->cluster), "%.32s", cluster + strlen("\"cluster\":\""));
         return 0;
 }
@@ -113,33 +115,56 @@ static int send_answer(const struct request *r, int status, const char *output) 
 
 /* ---- the executable ---- */
 
-/* A path whose every part is root's alone to change, after links. */
-static int check_path(const char *path, char real[static PATH_MAX]) {
-        struct stat st;
+#define LINKS_MAX 40u
 
-        if (!realpath(path, real))
-                return fail(path, strerror(errno));
-        for (char *end = real + strlen(real);;) {
-                char saved = *end;
-                int r;
-                *end = 0;
-                r = stat(*real ? real : "/", &st);
-                *end = saved;
-                if (r < 0)
-                        return fail(real, strerror(errno));
-                if (st.st_uid != 0 || ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)))
+/* What a directory has in it may be others' to change where it is sticky: not what is root's. */
+static bool is_roots(const struct stat *st) {
+        bool others = !S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH));
+
+        return st->st_uid == 0 && (!others || (S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX)));
+}
+
+/* A path of which every part is root's alone to change, those behind links as well: else it may be another
+ * one by the time when it is run. What is at its end, in ret. */
+static int check_path(const char *path, unsigned links, struct stat *ret) {
+        char part[PATH_MAX], target[PATH_MAX], next[PATH_MAX * 2];
+        size_t size = strlen(path), at = 0;
+
+        if (size >= sizeof(part))
+                return fail(path, strerror(ENAMETOOLONG));
+        do {
+                ssize_t n;
+                at += strspn(path + at, "/");
+                at += strcspn(path + at, "/");
+                snprintf(part, sizeof(part), "%.*s", (int)MAX(at, (size_t)1), path);
+                if (lstat(part, ret) < 0)
+                        return fail(part, strerror(errno));
+                if (!is_roots(ret))
                         return fail(
-                                real,
+                                part,
                                 "it is not run: others than root may change it, or a directory that it is in");
-                if (end == real)
-                        break;
-                do
-                        end--;
-                while (end > real && *end != '/');
-        }
-        if (stat(real, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IXUSR))
-                return fail(real, "it is no executable file");
+                if (!S_ISLNK(ret->st_mode))
+                        continue;
+                n = readlink(part, target, sizeof(target) - 1);
+                if (n < 0 || links == 0)
+                        return fail(part, strerror(n < 0 ? errno : ELOOP));
+                target[n] = 0;
+                snprintf(next, sizeof(next), "%.*s/%s", *target == '/' ? 0 : (int)(strrchr(part, '/') - part),
+                         part, target);
+                n = check_path(next, links - 1, ret);
+                if (n != 0)
+                        return (int)n;
+        } while (at < size);
         return 0;
+}
+
+static int check_program(const char *path) {
+        struct stat st;
+        int r = check_path(path, LINKS_MAX, &st);
+
+        return r                                               ? r
+               : S_ISREG(st.st_mode) && (st.st_mode & S_IXUSR) ? 0
+                                                               : fail(path, "it is no executable file");
 }
 
 static void run_child(const struct request *r, const char *path, const char *directory, int in, int out) {
@@ -158,7 +183,7 @@ static void run_child(const struct request *r, const char *path, const char *dir
 
 /* What it is asked goes in, which is closed then, and what it prints comes out, until it closes its output or
  * its time is over. */
-static int converse(const struct request *r, int in, int out, char *output) {
+static int converse(const struct request *r, int in, int out, char *output, size_t *ret_size) {
         uint64_t until = now_boot() + r->limit_usec;
         size_t sent = 0, size = strlen(r->json), got = 0;
         const char *why = NULL;
@@ -195,6 +220,7 @@ static int converse(const struct request *r, int in, int out, char *output) {
         }
         (void)close_fd(in);
         output[MIN(got, OUTPUT_MAX)] = 0;
+        *ret_size = got;
         if (why)
                 (void)fail(r->text, why);
         return why ? -ETIMEDOUT : 0;
@@ -222,6 +248,7 @@ static int wait_child(pid_t pid, bool over, uint64_t limit_usec) {
 
 /* The exit status; negative: it has none that counts. */
 static int run_verb(const struct request *r, const char *path, const char *directory, char *output) {
+        size_t size = 0;
         int in[2], out[2], k;
         pid_t pid;
 
@@ -234,11 +261,16 @@ static int run_verb(const struct request *r, const char *path, const char *direc
                 run_child(r, path, directory, in[0], out[1]);
         (void)close(in[0]);
         (void)close(out[1]);
-        k = converse(r, in[1], out[0], output);
+        k = converse(r, in[1], out[0], output, &size);
         (void)close(out[0]);
         if (k < 0)
                 (void)kill(-pid, SIGKILL);
-        return wait_child(pid, k < 0, r->limit_usec);
+        k = wait_child(pid, k < 0, r->limit_usec);
+        if (k != 0 || (strlen(output) == size && utf8_valid(output, size)))
+                return k;
+        (void)fail(r->text,
+                   "it ended well, but what it printed is no text in UTF-8: that counts as a failure");
+        return -EBADMSG;
 }
 
 static int make_directory(const struct request *r, char *directory, size_t size) {
@@ -249,8 +281,7 @@ static int make_directory(const struct request *r, char *directory, size_t size)
 }
 
 int main(int argc, char **argv) {
-        char path[sizeof(PROVIDERS_DIR) + NAME_MAX_ + 16], real[PATH_MAX],
-                directory[sizeof(STATE_DIR) + NAME_MAX_ + 2];
+        char path[sizeof(PROVIDERS_DIR) + NAME_MAX_ + 16], directory[sizeof(STATE_DIR) + NAME_MAX_ + 2];
         _cleanup_free_ char *output = calloc(1, OUTPUT_MAX + 2);
         struct request r = {};
         int k, status;
@@ -272,12 +303,12 @@ int main(int argc, char **argv) {
         if (k)
                 return k;
         snprintf(path, sizeof(path), PROVIDERS_DIR "/%s/%s", r.name, r.verb);
-        k = check_path(path, real);
+        k = check_program(path);
         k = k ? k : make_directory(&r, directory, sizeof(directory));
         status = k ? -k : run_verb(&r, path, directory, output);
         explicit_bzero(r.json, strlen(r.json));
         free(r.json);
-        if (!utf8_valid(output, strlen(output)))
+        if (status != 0)
                 output[0] = 0;
         k = send_answer(&r, status < 0 ? -1 : status, output);
         return k ? k : status < 0 ? EX_SOFTWARE : status;
