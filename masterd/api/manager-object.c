@@ -26,6 +26,7 @@
 #include "masterd/life/history.h"
 #include "masterd/link/identity.h"
 #include "masterd/link/link.h"
+#include "masterd/providers/providers.h"
 #include "masterd/queue/placement.h"
 #include "masterd/relay/bundles.h"
 
@@ -336,6 +337,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 sd_bus_message_unref(reply);
                 return r;
         }
+        providers_node_removed(m, name, uid);
         return manager_reply_later(m, reply);
 }
 

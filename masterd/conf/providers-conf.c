@@ -204,7 +204,7 @@ static bool is_sound(const struct provider_conf *c) {
                         "%s/%s/provider.conf: StartSec= and VerbSec= are at least a second; the provider is left "
                         "out",
                         DIRECTORY, c->name);
-        else if (c->master && strpbrk(c->master, " \t\n"))
+        else if (c->master && (strpbrk(c->master, " \t\n") || strlen(c->master) > 260))
                 log_error("%s/%s/provider.conf: Master= is HOST or HOST:PORT; the provider is left out",
                           DIRECTORY, c->name);
         else

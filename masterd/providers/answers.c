@@ -61,6 +61,24 @@ static uint64_t back_off(struct instance *i) {
         return now_real() + usec;
 }
 
+/* A host that was a node before and is woken, not made: of a provider that has hosts switched off, and nobody
+ * else's. One that is heard of, and was not put to sleep by a provider, was not woken by this one. */
+static void take_node(struct instance *i, const char *name) {
+        const struct provider *p = i->provider;
+        struct manager *m = p->manager;
+        struct node *node = *name ? nodes_get(&m->nodes, name) : NULL;
+
+        if (!node || strcmp(i->node, name) == 0 || !p->conf || !p->conf->power_off ||
+            i->state > INSTANCE_STARTING || node->n_executors > 0 ||
+            (node->link && !node->holds[HOLD_PROVIDER].set) || instance_of_node(m, name))
+                return;
+        snprintf(i->node, sizeof(i->node), "%s", name);
+        i->woken = true;
+        instance_put(i);
+        if (node->state == NODE_READY) /* it was quicker than the provider */
+                providers_node_registered(m, node);
+}
+
 /* {"id":..., "node":...}; false: it is something else. */
 static bool take_id(struct instance *i, const char *output) {
         json_t *o = json_loads(output, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, NULL);
@@ -69,10 +87,7 @@ static bool take_id(struct instance *i, const char *output) {
 
         if (good) {
                 snprintf(i->id, sizeof(i->id), "%s", id);
-                /* A host that is a node already and nobody's; it is woken, not made. */
-                if (*node && nodes_get(&i->provider->manager->nodes, node) &&
-                    !instance_of_node(i->provider->manager, node))
-                        snprintf(i->node, sizeof(i->node), "%s", node);
+                take_node(i, node);
         }
         json_decref(o);
         return good;
@@ -100,13 +115,18 @@ static void up_refused(struct instance *i, int32_t status) {
 }
 
 static void take_up(struct instance *i, int32_t status, const char *output, const char *why) {
-        if (i->state != INSTANCE_WANTED)
+        if (i->state == INSTANCE_STOPPING)
                 return;
         if (status == 0 && take_id(i, output)) {
-                (void)instance_go(i, INSTANCE_ACCEPTED, "");
+                if (i->state == INSTANCE_WANTED)
+                        (void)instance_go(i, INSTANCE_ACCEPTED, "");
+                else
+                        instance_put(i);
                 i->provider->list_next = MIN(i->provider->list_next, now_real() + LIST_EVERY_USEC);
                 return;
         }
+        if (i->state != INSTANCE_WANTED) /* its host has come, whatever is said */
+                return;
         if (status == STATUS_UNAVAILABLE || status == STATUS_LATER || status == STATUS_CONFIG) {
                 up_refused(i, status);
                 return;
@@ -220,7 +240,7 @@ static struct instance *find_listed(struct provider *p, struct instance *by_id, 
         HASH_FIND_STR(p->manager->providers->by_token, x->token, i);
         if (!i)
                 HASH_FIND(hh_id, by_id, x->id, strlen(x->id), i);
-        return i && i->provider == p ? i : NULL;
+        return i;
 }
 
 /* With a token of this cluster's that is in no row: of a store that was restored, or a row that is gone.
@@ -236,7 +256,7 @@ static void adopt_orphan(struct provider *p, const struct listed *x) {
                 "Provider %s lists %s, which carries a token of this cluster and is in no record: it is given back",
                 p->name, x->id);
         snprintf(i->id, sizeof(i->id), "%s", x->id);
-        snprintf(i->node, sizeof(i->node), "%s-0", p->name);
+        instance_name(i);
         i->made_real = i->since_real = now_real();
         i->state = INSTANCE_STOPPING;
         snprintf(i->reason, sizeof(i->reason), "it was in no record");
@@ -245,7 +265,8 @@ static void adopt_orphan(struct provider *p, const struct listed *x) {
         verbs_ask_later(i, VERB_DOWN);
 }
 
-/* A host that is a node already and that the provider can wake: from now on it is put to sleep as well. */
+/* A host that is a node already and that the provider can wake: from now on it is put to sleep as well. Of one
+ * that has hosts switched off alone: another would destroy it. */
 static void adopt_node(struct provider *p, const struct listed *x) {
         struct manager *m = p->manager;
         char token[TOKEN_MAX], cluster[SD_ID128_STRING_MAX];
@@ -266,6 +287,7 @@ static void adopt_node(struct provider *p, const struct listed *x) {
         snprintf(i->shape, sizeof(i->shape), "%s", *x->shape ? x->shape : p->conf->shapes[0]->name);
         i->made_real = i->since_real = i->ready_real = now_real();
         i->state = INSTANCE_READY;
+        i->woken = true;
         snprintf(i->reason, sizeof(i->reason), "it was there");
         i->listed = true;
         instance_put(i);
@@ -278,7 +300,7 @@ static void take_listed(struct provider *p, struct instance *by_id, const struct
         struct instance *i = find_listed(p, by_id, x);
         char cluster[SD_ID128_STRING_MAX];
 
-        if (i) {
+        if (i && i->provider == p) {
                 i->absent = 0;
                 i->listed = true;
                 i->seen = instance_lives(i) && x->seen > SEEN_RUNNING ? SEEN_RUNNING : x->seen;
@@ -286,11 +308,12 @@ static void take_listed(struct provider *p, struct instance *by_id, const struct
                         snprintf(i->id, sizeof(i->id), "%s", x->id);
                         instance_put(i);
                 }
-        } else if (*x->token && strncmp(x->token, sd_id128_to_string(m->cluster, cluster), 8) == 0 &&
+                take_node(i, x->node);
+        } else if (!i && *x->token && strncmp(x->token, sd_id128_to_string(m->cluster, cluster), 8) == 0 &&
                    x->seen <= SEEN_RUNNING)
                 adopt_orphan(p, x);
-        else if (!*x->token && *x->node && x->seen == SEEN_RUNNING && nodes_get(&m->nodes, x->node) &&
-                 !instance_of_node(m, x->node) && p->conf && !p->held)
+        else if (!i && !*x->token && *x->node && x->seen == SEEN_RUNNING && nodes_get(&m->nodes, x->node) &&
+                 !instance_of_node(m, x->node) && p->conf && p->conf->power_off && !p->held)
                 adopt_node(p, x);
         else
                 p->foreign++;

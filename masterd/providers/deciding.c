@@ -142,6 +142,14 @@ static uint32_t asked_shape(const struct decision *d, const struct instance *i) 
         return UINT32_MAX;
 }
 
+/* Kept, it would take executors at once. */
+static bool is_held_by_provider_alone(const struct node *node) {
+        for (int i = 0; i < _HOLD_MAX; i++)
+                if (i != HOLD_PROVIDER && node->holds[i].set)
+                        return false;
+        return true;
+}
+
 static int add_instance(struct decision *d, struct instance *i) {
         struct node *node = instance_node(i);
         uint32_t shape = asked_shape(d, i);
@@ -151,7 +159,8 @@ static int add_instance(struct decision *d, struct instance *i) {
                         return -ENOMEM;
                 d->coming[d->n_coming] = shape;
                 d->coming_of[d->n_coming++] = i;
-        } else if (i->state == INSTANCE_DRAINING && node && node->in_sched && node->state == NODE_READY) {
+        } else if (i->state == INSTANCE_DRAINING && !i->leaves && node && node->in_sched &&
+                   node->state == NODE_READY && is_held_by_provider_alone(node)) {
                 if (ARRAY_DOUBLE(d->back, d->n_back) < 0 || ARRAY_DOUBLE(d->back_of, d->n_back) < 0)
                         return -ENOMEM;
                 d->back[d->n_back] = node->slot;
@@ -207,7 +216,8 @@ static struct provision_instance look_at_instance(struct instance *i, uint64_t n
         const struct node *node = instance_node(i);
         bool empty = node && node->n_executors == 0 && node->n_stuck == 0;
 
-        if (!node || node->state != NODE_LOST)
+        /* What has joined and is no node any more is as good as lost: nobody will hear of it. */
+        if (node ? node->state != NODE_LOST : i->state < INSTANCE_JOINED)
                 i->lost_since = 0;
         else if (i->lost_since == 0)
                 i->lost_since = now;
@@ -225,6 +235,7 @@ static struct provision_instance look_at_instance(struct instance *i, uint64_t n
                                             .absent = i->absent,
                                             .wanted = i->wanted,
                                             .held = i->held,
+                                            .leaves = i->leaves,
                                             .failing = node && i->state == INSTANCE_READY &&
                                                        !node_usable(node) };
 }
@@ -439,19 +450,22 @@ static void act(void *userdata, struct provider *p, struct instance **instances,
         carry_out(p, instances, a, now);
 }
 
-/* Hosts that are nodes by now, and take executors. */
+void deciding_promote(struct instance *i) {
+        const struct node *node = instance_node(i);
+        uint32_t shape = instance_shape(i);
+
+        if (i->state != INSTANCE_JOINED || !node || !node_usable(node))
+                return;
+        if (instance_go(i, INSTANCE_USABLE, "") >= 0 && shape < PROVISION_SHAPES_MAX)
+                provision_succeeded(i->provider->trouble + shape);
+}
+
 static void promote(struct manager *m) {
         struct instance *i;
 
         for (struct provider *p = m->providers->all; p; p = p->next)
-                DL_FOREACH (p->instances, i) {
-                        const struct node *node = instance_node(i);
-                        uint32_t shape = instance_shape(i);
-                        if (i->state != INSTANCE_JOINED || !node || !node_usable(node))
-                                continue;
-                        if (instance_go(i, INSTANCE_USABLE, "") >= 0 && shape < PROVISION_SHAPES_MAX)
-                                provision_succeeded(p->trouble + shape);
-                }
+                DL_FOREACH (p->instances, i)
+                        deciding_promote(i);
 }
 
 uint64_t deciding_run(struct manager *m) {

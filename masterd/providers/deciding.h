@@ -13,4 +13,6 @@ typedef void (*deciding_function)(void *userdata, struct provider *p, struct ins
 int deciding_each(struct manager *m, deciding_function each, void *userdata, uint64_t *ret_next);
 /* The same, carried out. Returns when to decide again. */
 uint64_t deciding_run(struct manager *m);
+/* READY, where its host takes executors by now. */
+void deciding_promote(struct instance *i);
 void deciding_words_drop(struct providers *ps);

@@ -62,14 +62,6 @@ bool instance_lives(const struct instance *i) {
         return node && (node->state == NODE_READY || node->state == NODE_SUSPECT);
 }
 
-bool instance_keeps_node(const struct instance *i) {
-        const struct provider *p = i->provider;
-        size_t n = strlen(p->name);
-
-        return strncmp(i->node, p->name, n) != 0 || i->node[n] != '-' ||
-               i->node[n + 1 + strspn(i->node + n + 1, "0123456789")] != 0;
-}
-
 struct instance *instance_of_node(struct manager *m, const char *node) {
         struct instance *i;
 
@@ -94,6 +86,8 @@ void instance_put(struct instance *i) {
                                                                 .since_real = i->since_real,
                                                                 .ready_real = i->ready_real,
                                                                 .held = i->held,
+                                                                .woken = i->woken,
+                                                                .leaves = i->leaves,
                                                                 .reason = i->reason });
         manager_touch(m);
 }
@@ -129,6 +123,17 @@ static int make_token(const struct manager *m, char token[static TOKEN_MAX]) {
         return 0;
 }
 
+void instance_name(struct instance *i) {
+        struct provider *p = i->provider;
+        struct manager *m = p->manager;
+
+        i->node[0] = 0;
+        do
+                snprintf(i->node, sizeof(i->node), "%s-%llu", p->name, (unsigned long long)++p->last);
+        while (nodes_get(&m->nodes, i->node));
+        store_put_provider(m->store, &(struct provider_record){ p->name, p->last, p->held });
+}
+
 int instance_make(struct provider *p, uint32_t shape, uint32_t job, const char *why) {
         struct manager *m = p->manager;
         struct job *j = job > 0 ? manager_job(m, job) : NULL;
@@ -139,16 +144,13 @@ int instance_make(struct provider *p, uint32_t shape, uint32_t job, const char *
         i = r < 0 ? NULL : instance_new(p, token);
         if (!i)
                 return r < 0 ? r : -ENOMEM;
-        do /* a name that is nobody's */
-                snprintf(i->node, sizeof(i->node), "%s-%llu", p->name, (unsigned long long)++p->last);
-        while (nodes_get(&m->nodes, i->node));
+        instance_name(i);
         snprintf(i->shape, sizeof(i->shape), "%s", p->conf->shapes[shape]->name);
         i->state = INSTANCE_WANTED;
         i->job = job;
         i->made_real = i->since_real = now_real();
         snprintf(i->reason, sizeof(i->reason), "%s", why);
         p->asked[p->n_asked++ % PACE_MAX] = i->made_real;
-        store_put_provider(m->store, &(struct provider_record){ p->name, p->last, p->held });
         instance_put(i);
         log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = i->node },
                  "Provider %s is asked for %s (shape %s): %s", p->name, i->node, i->shape, why);
@@ -160,8 +162,7 @@ int instance_make(struct provider *p, uint32_t shape, uint32_t job, const char *
         return 0;
 }
 
-/* Tokens that its host might still join with. */
-static void revoke_tokens(struct instance *i) {
+void instance_revoke_tokens(struct instance *i) {
         struct manager *m = i->provider->manager;
         char id[TOKEN_ID_TEXT_MAX];
         struct token *t, *next;
@@ -182,7 +183,7 @@ void instance_give_back(struct instance *i, const char *why) {
                 return;
         i->seen = SEEN_NOT_ASKED; /* what was listed before says nothing of this */
         i->absent = 0;
-        revoke_tokens(i);
+        instance_revoke_tokens(i);
         if (node)
                 (void)hosts_hold(
                         m, node, HOLD_PROVIDER,
@@ -202,10 +203,10 @@ void instance_forget(struct instance *i, const char *why) {
 
         log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = i->node }, "Host %s of provider %s is gone: %s",
                  i->node, i->provider->name, why);
-        revoke_tokens(i);
+        instance_revoke_tokens(i);
         store_delete_instance(m->store, i->token);
         manager_touch(m);
-        if (node && !instance_keeps_node(i)) {
+        if (node && !i->woken) {
                 int r = removal_of_node(m, node);
                 if (r < 0)
                         log_error_errno(r, "Cannot remove node %s, which is gone", i->node);

@@ -47,6 +47,8 @@ struct instance {
         uint32_t job;
         uint64_t made_real, since_real, ready_real;
         bool held;
+        bool woken;  /* its host was a node before, and stays one when it is given back */
+        bool leaves; /* a person gives it back: nothing keeps it */
         char reason[PROVISION_WHY_MAX];
 
         /* In memory alone. */
@@ -111,15 +113,17 @@ uint32_t instance_shape(const struct instance *i);
 struct node *instance_node(const struct instance *i);
 /* Its host is heard of: then the provider's word counts for less. */
 bool instance_lives(const struct instance *i);
-/* It is a host's that was there before, and stays when it is given back. */
-bool instance_keeps_node(const struct instance *i);
 void instance_put(struct instance *i);
 /* -EINVAL: there is no such transition (logged). why: one line. */
 int instance_go(struct instance *i, enum instance_event event, const char *why);
 /* The one of that host. */
 struct instance *instance_of_node(struct manager *m, const char *node);
+/* Gives it a name that was never anybody's; in the open batch but for the instance itself. */
+void instance_name(struct instance *i);
 /* A new one, recorded; `up` is asked for when that is on disk. */
 int instance_make(struct provider *p, uint32_t shape, uint32_t job, const char *why);
+/* Those that its host might still join with. */
+void instance_revoke_tokens(struct instance *i);
 /* It is not to be there any more: the host is held, `down` is asked for. */
 void instance_give_back(struct instance *i, const char *why);
 /* Its row goes, and its host. */

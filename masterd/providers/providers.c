@@ -70,6 +70,18 @@ void providers_executor_placed(struct manager *m, struct executor *e) {
                 return;
         i->idle_since = 0;
         i->used = true;
+        deciding_promote(i); /* else it could be taken for one on its way, and be stopped as that */
+}
+
+void providers_node_removed(struct manager *m, const char *node, uint32_t uid) {
+        struct instance *i = instance_of_node(m, node);
+        char why[PROVISION_WHY_MAX];
+
+        if (!i || i->state == INSTANCE_STOPPING)
+                return;
+        snprintf(why, sizeof(why), "its node was removed by uid %u", uid);
+        instance_give_back(i, why);
+        providers_poke(m);
 }
 
 /* What it has is less than was thought: more of it would not do either. */
@@ -134,6 +146,7 @@ void providers_node_registered(struct manager *m, struct node *node) {
                 (void)instance_go(i, INSTANCE_ACCEPTED, "");
         if (i->state == INSTANCE_STARTING) {
                 (void)instance_go(i, INSTANCE_REGISTERED, "");
+                instance_revoke_tokens(i); /* `up` may have been asked twice, each time with one */
                 (void)hosts_release(m, node, HOLD_PROVIDER, "it was woken");
         }
         providers_poke(m);
@@ -237,6 +250,8 @@ static int on_instance(void *userdata, const struct instance_record *r) {
         i->since_real = r->since_real;
         i->ready_real = r->ready_real;
         i->held = r->held;
+        i->woken = r->woken;
+        i->leaves = r->leaves;
         i->used = true; /* nobody knows any more */
         return 0;
 }

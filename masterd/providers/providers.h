@@ -36,6 +36,8 @@ void providers_poke(struct manager *m);
 
 void providers_executor_placed(struct manager *m, struct executor *e);
 void providers_node_registered(struct manager *m, struct node *node);
+/* A person has removed it from the cluster: what was made is given back. */
+void providers_node_removed(struct manager *m, const char *node, uint32_t uid);
 
 /* ---- what primus-provider asks and says ---- */
 

@@ -25,6 +25,7 @@
 #define NOBODY "0"     /* in place of a token, of `list` */
 /* Behind what its unit is given: systemd's word may be lost. */
 #define GIVE_UP_USEC (60 * USEC_PER_SEC)
+#define RETRY_AT_MOST_USEC (600 * USEC_PER_SEC) /* beyond that it is a clock that was put back */
 /* The host has so long to use its join token behind the time in which it is to be there. */
 #define LATE_USEC (60 * USEC_PER_SEC)
 
@@ -85,7 +86,7 @@ static void start_next(struct provider *p) {
         struct request *r, *next;
 
         DL_FOREACH_SAFE (p->requests, r, next) {
-                if (p->running >= RUNNING_MAX || !p->conf)
+                if (p->running >= RUNNING_MAX || !p->conf || !p->manager->providers->serving)
                         return;
                 if (r->run)
                         continue;
@@ -147,6 +148,9 @@ uint64_t verbs_due(struct manager *m, uint64_t now) {
         for (struct provider *p = m->providers->all; p; p = p->next) {
                 if (!p->conf)
                         continue;
+                if (p->list_next > now + LIST_SELDOM_USEC) /* the clock was put back */
+                        p->list_next = now;
+                start_next(p); /* those that waited while it had no settings */
                 if (p->list_next <= now)
                         verbs_ask(p, VERB_LIST, NULL);
                 else
@@ -154,7 +158,7 @@ uint64_t verbs_due(struct manager *m, uint64_t now) {
                 DL_FOREACH (p->instances, i) {
                         if (i->request || (i->state != INSTANCE_WANTED && i->state != INSTANCE_STOPPING))
                                 continue;
-                        if (i->retry_real <= now)
+                        if (i->retry_real <= now || i->retry_real > now + RETRY_AT_MOST_USEC)
                                 verbs_ask_later(i, i->state == INSTANCE_WANTED ? VERB_UP : VERB_DOWN);
                         else
                                 next = MIN(next, i->retry_real);
@@ -176,10 +180,12 @@ static struct request *find_request(struct manager *m, const char *name) {
         return NULL;
 }
 
+#define MASTER_MAX (HOST_NAME_MAX * 4u + 8u) /* a name of the DNS, and a port */
+
 /* What the new host is told: where its master is, who it is, and the proof. */
 static int join_text(struct request *r, char *buf, size_t size) {
         struct provider *p = r->provider;
-        char token[TOKEN_TEXT_MAX], host[HOST_NAME_MAX + 1] = "";
+        char token[TOKEN_TEXT_MAX], host[MASTER_MAX + 1] = "";
         const struct token_terms terms = { .uses = 1,
                                            .lifetime_usec = p->conf->policy.start_usec + LATE_USEC,
                                            .from = "",
@@ -212,7 +218,7 @@ static int up_request(struct request *r, json_t **ret) {
         const struct instance *i = r->instance;
         const struct provider_conf *c = r->provider->conf;
         uint32_t shape = instance_shape(i);
-        char join[HOST_NAME_MAX + 128 + TOKEN_TEXT_MAX];
+        char join[MASTER_MAX + 128 + TOKEN_TEXT_MAX];
         int k = shape < c->n_shapes ? join_text(r, join, sizeof(join)) : -ENOENT;
 
         if (k < 0)
@@ -230,7 +236,7 @@ int providers_take(struct manager *m, const char *request, char **ret_json, uint
         char cluster[SD_ID128_STRING_MAX];
         int k = 0;
 
-        if (!r)
+        if (!r || !r->provider->conf)
                 return -ENOENT;
         if (r->verb == VERB_UP)
                 k = up_request(r, &o);

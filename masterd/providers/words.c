@@ -202,6 +202,8 @@ void providers_hold(struct manager *m, struct provider *p, bool held) {
 
 void providers_hold_instance(struct manager *m, struct instance *i, bool held) {
         i->held = held;
+        if (held)
+                i->leaves = false;
         instance_put(i);
         providers_poke(m);
 }
@@ -210,7 +212,7 @@ int providers_up(struct manager *m, struct provider *p, const char *shape, uint3
                  char why[static PROVIDERS_WHY_MAX]) {
         const struct provision_conf *c = p->conf ? &p->conf->policy : NULL;
         struct instance *i;
-        uint32_t k = 0, n = 0;
+        uint32_t k = 0, n = 0, of_shape = 0;
         uint64_t cost = 0;
 
         if (!c || p->held) {
@@ -230,7 +232,15 @@ int providers_up(struct manager *m, struct provider *p, const char *shape, uint3
                 if (i->state == INSTANCE_STOPPING)
                         continue;
                 cost += s < c->n_shapes ? c->shapes[s].cost : 0;
+                of_shape += s == k;
                 n++;
+        }
+        if (of_shape >= c->shapes[k].max) {
+                snprintf(why, PROVIDERS_WHY_MAX,
+                         "Provider %s has as many of shape %s as may be (Max= of [Shape %s]); raise it, and: "
+                         "systemctl reload primus-masterd",
+                         p->name, shape, shape);
+                return -EBUSY;
         }
         if (n >= c->max || (c->cost_max > 0 && cost + c->shapes[k].cost > c->cost_max)) {
                 snprintf(why, PROVIDERS_WHY_MAX,
@@ -249,15 +259,19 @@ int providers_down(struct manager *m, struct instance *i, uint32_t uid) {
         struct node *node = instance_node(i);
 
         snprintf(why, sizeof(why), "uid %u asked for it", uid);
-        i->held = false;
         if (i->state == INSTANCE_STOPPING)
                 return 0;
-        if (!node || node->n_executors == 0 || i->state < INSTANCE_READY) {
+        i->held = false;
+        i->leaves = true;
+        if (!node || node->n_executors == 0) {
                 instance_give_back(i, why);
                 return 0;
         }
         if (i->state == INSTANCE_READY)
                 TRY(instance_go(i, INSTANCE_LEAVES, why));
+        else
+                instance_put(i);
+        providers_poke(m);
         return hosts_hold(
                 m, node, HOLD_PROVIDER,
                 &(struct node_hold){

@@ -167,6 +167,8 @@ static size_t list_draining(const struct deciding *d, struct candidate *list) {
 }
 
 static const char *reason_to_keep(const struct deciding *d, const struct provision_instance *i) {
+        if (i->leaves)
+                return NULL;
         if (i->held)
                 return "a person keeps it";
         if (limit_above(d, i, 1, false))

@@ -109,6 +109,7 @@ struct provision_instance {
         uint32_t absent; /* complete lists in a row that do not have it */
         bool wanted;     /* what waits would be placed there, now or as soon as it is ready */
         bool held;       /* a person keeps it */
+        bool leaves;     /* a person gives it back: DRAINING, nothing keeps it */
         bool failing;    /* its node is held for whatever reason: nothing is placed there */
 };
 
@@ -163,8 +164,8 @@ struct provision_pace {
  * READY or DRAINING whose node is lost for lost_usec, and which is listed; listed as stopped or failed, in
  * any state before STOPPING, but not while its node is connected. All are failures where it never was READY.
  *
- * KEEP: DRAINING and held, or else wanted or missing from min or spare and not above a limit. From then on it
- * has to be empty for idle_usec again.
+ * KEEP: DRAINING, not given back by a person, and held, or else wanted or missing from min or spare and not
+ * above a limit. From then on it has to be empty for idle_usec again.
  *
  * Above a limit (max; its shape's max or cost_max, where min stays; a shape that the settings do not have any
  * more has the max 0): WANTED, STARTING and JOINED are STOPped (newest first), then READY ones that are empty

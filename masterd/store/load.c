@@ -368,10 +368,11 @@ int store_load_providers(struct store *s, store_load_provider_t callback, void *
 }
 
 int store_load_instances(struct store *s, store_load_instance_t callback, void *userdata) {
-        return load(s,
-                    "SELECT token, provider, shape, node, id, state, job, made, since, ready, held, reason"
-                    " FROM instance ORDER BY made, token",
-                    &(struct load){ row_instance, { .instance = callback }, userdata });
+        return load(
+                s,
+                "SELECT token, provider, shape, node, id, state, job, made, since, ready, held, woken, leaves, reason"
+                " FROM instance ORDER BY made, token",
+                &(struct load){ row_instance, { .instance = callback }, userdata });
 }
 
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata) {

@@ -238,7 +238,8 @@ const char *const store_steps[] = {
         "CREATE TABLE provider(name TEXT NOT NULL PRIMARY KEY, last INTEGER NOT NULL, held INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
         "CREATE TABLE instance(token TEXT NOT NULL PRIMARY KEY, provider TEXT NOT NULL, shape TEXT NOT NULL, node TEXT NOT NULL,"
         " id TEXT NOT NULL, state INTEGER NOT NULL, job INTEGER NOT NULL, made INTEGER NOT NULL, since INTEGER NOT NULL,"
-        " ready INTEGER NOT NULL, held INTEGER NOT NULL, reason TEXT NOT NULL) STRICT, WITHOUT ROWID;",
+        " ready INTEGER NOT NULL, held INTEGER NOT NULL, woken INTEGER NOT NULL, leaves INTEGER NOT NULL, reason TEXT NOT NULL)"
+        " STRICT, WITHOUT ROWID;",
         NULL,
 };
 

@@ -366,6 +366,8 @@ const struct field instance_fields[] = {
         F(U64, instance_record, since_real),
         F(U64, instance_record, ready_real),
         F(BOOL, instance_record, held),
+        F(BOOL, instance_record, woken),
+        F(BOOL, instance_record, leaves),
         F(TEXT, instance_record, reason),
         {},
 };
@@ -663,7 +665,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_INSTANCE] = { sizeof(struct instance_record),
                               instance_fields,
                               { "INSERT OR REPLACE INTO instance(token, provider, shape, node, id, state, job, made, since,"
-                                " ready, held, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)" } },
+                                " ready, held, woken, leaves, reason)"
+                                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)" } },
         [OP_DELETE_INSTANCE] = { sizeof(struct instance_record),
                                  instance_fields,
                                  { "DELETE FROM instance WHERE token = ?1" } },
