@@ -28,7 +28,7 @@ struct deciding {
         bool *done; /* by instance: it has its action */
         struct provision_plan plan;
 
-        struct tally there;   /* not STOPPING: what new ones are held against */
+        struct tally there;   /* not STOPPING, or stuck in it: what new ones are held against */
         struct tally coming;  /* on their way */
         struct tally staying; /* there, and not DRAINING: what the limits are held against */
         uint32_t sound;       /* staying, and of use: what min counts */
@@ -41,6 +41,10 @@ struct deciding {
 /* a + b that stays at NEVER. */
 static inline uint64_t after(uint64_t a, uint64_t b) {
         return a > NEVER - b ? NEVER : a + b;
+}
+
+static inline bool is_there(const struct provision_instance *i) {
+        return i->state != INSTANCE_STOPPING || i->stuck;
 }
 
 static inline bool is_coming(const struct provision_instance *i) {

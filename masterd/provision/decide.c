@@ -100,7 +100,7 @@ int act_on(struct deciding *d, enum provision_verb verb, uint32_t instance, bool
                                .verb = verb, .instance = instance, .shape = i->shape, .failed = failed },
                        why));
         d->done[instance] = true;
-        if (leaves && i->state != INSTANCE_STOPPING)
+        if (leaves && is_there(i))
                 uncount_present(d, i);
         if (stayed)
                 uncount_staying(d, i);
@@ -124,10 +124,10 @@ int ask_for(struct deciding *d, uint32_t shape, uint32_t job, const char *why) {
 static void count_all(struct deciding *d) {
         for (size_t k = 0; k < d->n; k++) {
                 const struct provision_instance *i = d->instances + k;
-                if (i->state == INSTANCE_STOPPING)
+                if (!is_there(i))
                         continue;
                 count_present(d, i);
-                if (i->state != INSTANCE_DRAINING)
+                if (i->state < INSTANCE_DRAINING)
                         count_staying(d, i);
         }
 }

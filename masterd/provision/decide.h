@@ -110,6 +110,7 @@ struct provision_instance {
         bool wanted;     /* what waits would be placed there, now or as soon as it is ready */
         bool held;       /* a person keeps it */
         bool leaves;     /* a person gives it back: DRAINING, nothing keeps it */
+        bool stuck;      /* STOPPING for so long that it may be there for good: it counts for the limits */
         bool failing;    /* its node is held for whatever reason: nothing is placed there */
 };
 
@@ -142,7 +143,7 @@ struct provision_plan {
         uint64_t next; /* when to decide again though nothing has changed; UINT64_MAX: never */
         /* Of what was asked for, not granted, and why, by demand[]; "": granted. */
         char (*refused)[PROVISION_WHY_MAX]; /* allocated, n_demand of them */
-        uint64_t cost; /* an hour, of those that are there (not STOPPING), by this plan */
+        uint64_t cost; /* an hour, of those that are there (not STOPPING, or stuck), by this plan */
 };
 void provision_plan_done(struct provision_plan *p);
 

@@ -336,6 +336,39 @@ static void test_stopping(void **state) {
         provision_plan_done(&p);
 }
 
+/* One that does not go, however long it is asked, costs what it costs: no other is made beside it. */
+static void test_stuck(void **state) {
+        struct provision_conf c = kit_conf(1, 1);
+        struct provision_instance i = in_state(INSTANCE_STOPPING, SEEN_RUNNING);
+        struct provision_plan p;
+
+        i.stuck = true;
+        p = kit_decide(&c, &i, 1, NULL, 0, T + 10 * HOUR);
+        assert_int_equal(p.n, 0);
+        assert_true(p.cost == 1000000);
+        provision_plan_done(&p);
+        i.seen = SEEN_ABSENT;
+        i.absent = 2;
+        p = kit_decide(&c, &i, 1, NULL, 0, T + 10 * HOUR);
+        assert_int_equal(p.n, 2);
+        assert_int_equal(p.actions[0].verb, PROVISION_FORGET);
+        assert_int_equal(p.actions[1].verb, PROVISION_UP);
+        provision_plan_done(&p);
+}
+
+/* A person gives it back: that it is wanted, or one of those that have to be, does not keep it. */
+static void test_leaves(void **state) {
+        struct provision_conf c = kit_conf(1, 2);
+        struct provision_instance i = in_state(INSTANCE_DRAINING, SEEN_RUNNING);
+
+        i.wanted = i.leaves = true;
+        assert_int_equal(verb_of(&c, &i, T, NULL), NOTHING);
+        i.idle_since = T;
+        assert_int_equal(verb_of(&c, &i, T, NULL), PROVISION_STOP);
+        i.leaves = false;
+        assert_int_equal(verb_of(&c, &i, T, NULL), PROVISION_KEEP);
+}
+
 static void test_held(void **state) {
         struct provision_conf c = kit_conf(0, 0);
 
@@ -488,6 +521,8 @@ int main(void) {
                 cmocka_unit_test(test_draining),
                 cmocka_unit_test(test_who_is_kept),
                 cmocka_unit_test(test_stopping),
+                cmocka_unit_test(test_stuck),
+                cmocka_unit_test(test_leaves),
                 cmocka_unit_test(test_held),
                 cmocka_unit_test(test_above_max),
                 cmocka_unit_test(test_above_other_limits),
