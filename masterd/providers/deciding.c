@@ -34,6 +34,10 @@ struct decision {
         struct sched_gpu *gpu_lists[DEMAND_SHAPES_MAX];
         struct provider *of[DEMAND_SHAPES_MAX]; /* whose shape that is, and which of it */
         uint32_t index[DEMAND_SHAPES_MAX];
+        struct served {
+                const struct provider *provider;
+                uint32_t shape;
+        } served[DEMAND_SHAPES_MAX];
         size_t n_shapes;
         uint32_t *coming, *back; /* shapes; slots */
         struct instance **coming_of, **back_of;
@@ -51,10 +55,18 @@ static void decision_done(struct decision *d) {
         demand_done(&d->demand);
 }
 
-static bool serves(const void *userdata, uint32_t pool) {
-        const struct provider *p = userdata;
+static const struct misfit *find_misfit(const struct provider *p, uint64_t job, uint32_t shape) {
+        for (size_t i = 0; i < MIN(p->n_misfits, (uint64_t)MISFITS_MAX); i++)
+                if (p->misfits[i].job == job && p->misfits[i].shape == shape)
+                        return p->misfits + i;
+        return NULL;
+}
 
-        return pool < POLICY_POOLS_MAX && p->serves[pool];
+static bool serves(const void *userdata, uint32_t pool, uint64_t job) {
+        const struct served *s = userdata;
+
+        return pool < POLICY_POOLS_MAX && s->provider->serves[pool] &&
+               !find_misfit(s->provider, job, s->shape);
 }
 
 /* ---- what is asked of the scheduler ---- */
@@ -70,7 +82,7 @@ static uint32_t room_of(const struct provider *p, uint32_t shape, uint64_t now) 
                 return 0;
         DL_FOREACH (p->instances, i) {
                 uint32_t k = instance_shape(i);
-                if (i->state == INSTANCE_STOPPING)
+                if (!instance_counts(i, now))
                         continue;
                 all++;
                 of_shape += k == shape;
@@ -105,8 +117,9 @@ static int add_shape(struct decision *d, struct provider *p, uint32_t k) {
                 .free = room_of(p, k, d->now),
                 .cost = s->limits.cost,
                 .serves = serves,
-                .userdata = p,
+                .userdata = d->served + d->n_shapes,
         };
+        d->served[d->n_shapes] = (struct served){ p, k };
         if (s->gpus > 0) {
                 struct sched_gpu *gpus = calloc(s->gpus, sizeof(*gpus));
                 if (!gpus)
@@ -210,6 +223,47 @@ static int ask_scheduler(struct decision *d) {
         return 0;
 }
 
+/* It was made for this job, is there and empty, and the job would be placed on one that is imagined but not
+ * on this: what its shape says is not what its hosts have (whom they serve, say), and the next one would not
+ * do either. */
+static void note_misfit(const struct decision *d, struct instance *i) {
+        const struct node *node = instance_node(i);
+        struct provider *p = i->provider;
+        uint32_t k = asked_shape(d, i);
+        struct misfit *x;
+
+        if (i->state != INSTANCE_READY || i->job == 0 || i->used || i->wanted || k == UINT32_MAX || !node ||
+            !node_usable(node) || find_misfit(p, i->job, d->index[k]))
+                return;
+        for (size_t j = 0; j < d->demand.n; j++)
+                if (d->demand.jobs[j].id == i->job && d->demand.jobs[j].verdict == DEMAND_NEW &&
+                    d->demand.jobs[j].n[k] > 0) {
+                        x = p->misfits + p->n_misfits++ % MISFITS_MAX;
+                        *x = (struct misfit){ .job = i->job, .shape = d->index[k] };
+                        snprintf(x->node, sizeof(x->node), "%s", i->node);
+                        log_warning(
+                                "Host %s of provider %s was made for job %u, which cannot be placed there: what "
+                                "[Shape %s] says is not what it has; none is made for that job any more until "
+                                "the settings are read again",
+                                i->node, p->name, i->job, i->shape);
+                        return;
+                }
+}
+
+/* True: there are new ones, and what was asked for was asked in vain. */
+static bool note_misfits(const struct decision *d) {
+        uint64_t before = 0, after = 0;
+        struct instance *i;
+
+        for (struct provider *p = d->manager->providers->all; p; p = p->next) {
+                before += p->n_misfits;
+                DL_FOREACH (p->instances, i)
+                        note_misfit(d, i);
+                after += p->n_misfits;
+        }
+        return after > before;
+}
+
 /* ---- a provider ---- */
 
 static struct provision_instance look_at_instance(struct instance *i, uint64_t now) {
@@ -236,6 +290,7 @@ static struct provision_instance look_at_instance(struct instance *i, uint64_t n
                                             .wanted = i->wanted,
                                             .held = i->held,
                                             .leaves = i->leaves,
+                                            .stuck = i->state == INSTANCE_STOPPING && instance_counts(i, now),
                                             .failing = node && i->state == INSTANCE_READY &&
                                                        !node_usable(node) };
 }
@@ -381,6 +436,21 @@ static void say_full(const struct decision *d, uint32_t job) {
         say_of_job(d->manager->providers, job, text);
 }
 
+static void say_misfits(struct providers *ps) {
+        char text[JOB_WORD_MAX];
+
+        for (const struct provider *p = ps->all; p; p = p->next)
+                for (size_t k = 0; k < MIN(p->n_misfits, (uint64_t)MISFITS_MAX) && p->conf; k++) {
+                        const struct misfit *x = p->misfits + k;
+                        snprintf(
+                                text, sizeof(text),
+                                "%s was made for it and did not do: what provider %s says of shape %s is not "
+                                "what its hosts have",
+                                x->node, p->name, p->conf->shapes[x->shape]->name);
+                        say_of_job(ps, x->job, text);
+                }
+}
+
 static void say_all(const struct decision *d) {
         struct providers *ps = d->manager->providers;
 
@@ -418,8 +488,17 @@ int deciding_each(struct manager *m, deciding_function each, void *userdata, uin
         d->now = now_real();
         *ret_next = UINT64_MAX;
         r = ask_scheduler(d);
+        if (r >= 0 && note_misfits(d)) { /* without those */
+                const uint64_t now = d->now;
+                decision_done(d);
+                memset(d, 0, sizeof(*d));
+                d->manager = m;
+                d->now = now;
+                r = ask_scheduler(d);
+        }
         if (r >= 0) {
                 deciding_words_drop(m->providers);
+                say_misfits(m->providers);
                 say_all(d);
         }
         for (struct provider *p = m->providers->all; p && r >= 0; p = p->next) {

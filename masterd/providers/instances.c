@@ -16,6 +16,8 @@
 #include "masterd/link/identity.h"
 #include "masterd/providers/providers-parts.h"
 
+#define STUCK_USEC (600 * USEC_PER_SEC) /* so long `down` may take */
+
 struct instance *instance_new(struct provider *p, const char *token) {
         struct providers *ps = p->manager->providers;
         struct instance *i = calloc(1, sizeof(*i));
@@ -70,6 +72,10 @@ struct instance *instance_of_node(struct manager *m, const char *node) {
                         if (strcmp(i->node, node) == 0)
                                 return i;
         return NULL;
+}
+
+bool instance_counts(const struct instance *i, uint64_t now) {
+        return i->state != INSTANCE_STOPPING || usec_sub(now, i->since_real) >= STUCK_USEC;
 }
 
 void instance_put(struct instance *i) {

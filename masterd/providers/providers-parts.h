@@ -66,6 +66,13 @@ struct instance {
         UT_hash_handle hh_id; /* while a list is taken */
 };
 
+/* A host was made for a job, and did not do, though one as its shape says would have. */
+#define MISFITS_MAX 256u
+struct misfit {
+        uint32_t job, shape;
+        char node[65];
+};
+
 struct provider {
         struct manager *manager;
         char name[PROVIDER_NAME_MAX + 1];
@@ -80,6 +87,8 @@ struct provider {
         uint64_t list_next, listed_real; /* when to ask; the last complete one */
         uint32_t foreign;                /* in it, and nobody's */
         char list_error[PROVISION_WHY_MAX];
+        struct misfit misfits[MISFITS_MAX]; /* the latest ones, a ring; until the settings are read again */
+        uint64_t n_misfits;
         uint64_t asked[PACE_MAX]; /* times of the latest `up`s, a ring */
         uint64_t n_asked;
         uint64_t cost;
@@ -111,6 +120,8 @@ void instance_free(struct instance *i);
 /* By what the settings call its shape now; UINT32_MAX: they do not. */
 uint32_t instance_shape(const struct instance *i);
 struct node *instance_node(const struct instance *i);
+/* It counts for the limits: it is not given back, or has been for so long that it may be there for good. */
+bool instance_counts(const struct instance *i, uint64_t now);
 /* Its host is heard of: then the provider's word counts for less. */
 bool instance_lives(const struct instance *i);
 void instance_put(struct instance *i);

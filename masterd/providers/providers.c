@@ -192,6 +192,7 @@ static int take_settings(struct manager *m) {
                 provider_conf_free(p->conf);
                 p->conf = NULL;
                 memset(p->trouble, 0, sizeof(p->trouble)); /* they are by the number of the shape */
+                p->n_misfits = 0;
                 p->list_next = 0;
         }
         for (size_t i = 0; i < confs.n; i++) {

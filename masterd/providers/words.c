@@ -213,7 +213,7 @@ int providers_up(struct manager *m, struct provider *p, const char *shape, uint3
         const struct provision_conf *c = p->conf ? &p->conf->policy : NULL;
         struct instance *i;
         uint32_t k = 0, n = 0, of_shape = 0;
-        uint64_t cost = 0;
+        uint64_t cost = 0, now = now_real();
 
         if (!c || p->held) {
                 snprintf(why, PROVIDERS_WHY_MAX, "Provider %s %s", p->name,
@@ -229,7 +229,7 @@ int providers_up(struct manager *m, struct provider *p, const char *shape, uint3
         }
         DL_FOREACH (p->instances, i) {
                 uint32_t s = instance_shape(i);
-                if (i->state == INSTANCE_STOPPING)
+                if (!instance_counts(i, now))
                         continue;
                 cost += s < c->n_shapes ? c->shapes[s].cost : 0;
                 of_shape += s == k;

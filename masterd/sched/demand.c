@@ -42,6 +42,7 @@ struct imagining {
         struct promise *promises;
         size_t n_promises;
         uint64_t hopeless[SHAPES_SEEN_MAX]; /* marks of gangs for which nothing would do */
+        uint64_t of[SHAPES_SEEN_MAX];       /* among which shapes, as bits */
         enum demand_verdict why[SHAPES_SEEN_MAX];
         size_t n_hopeless;
         uint64_t
@@ -210,7 +211,16 @@ static int cheapest(struct imagining *im, const struct sched_gang *g, int wanted
 /* ---- a job ---- */
 
 static bool serves(const struct demand_shape *h, const struct entry *e) {
-        return !h->serves || h->serves(h->userdata, e->job.pool);
+        return !h->serves || h->serves(h->userdata, e->job.pool, e->job.id);
+}
+
+static uint64_t served_by(const struct imagining *im, const struct entry *e) {
+        uint64_t bits = 0;
+
+        for (size_t i = 0; i < im->ask->n_shapes; i++)
+                if (serves(im->ask->shapes + i, e))
+                        bits |= UINT64_C(1) << i;
+        return bits;
 }
 
 /* As many of each shape as there may be and the gang could use. */
@@ -265,8 +275,10 @@ static int keep_places(struct imagining *im, struct entry *e, const struct sched
 }
 
 static bool was_hopeless(const struct imagining *im, const struct entry *e, enum demand_verdict *ret) {
+        uint64_t of = served_by(im, e);
+
         for (size_t i = 0; i < im->n_hopeless; i++)
-                if (im->hopeless[i] == e->mark) {
+                if (im->hopeless[i] == e->mark && im->of[i] == of) {
                         *ret = im->why[i];
                         return true;
                 }
@@ -277,6 +289,7 @@ static void note_hopeless(struct imagining *im, const struct entry *e, enum dema
         if (e->mark == 0 || im->n_hopeless == SHAPES_SEEN_MAX)
                 return;
         im->hopeless[im->n_hopeless] = e->mark;
+        im->of[im->n_hopeless] = served_by(im, e);
         im->why[im->n_hopeless++] = verdict;
 }
 

@@ -18,9 +18,10 @@
 struct demand_shape {
         struct sched_capacity capacity;
         struct sched_description description;
-        uint32_t free;                                       /* so many more there may be */
-        uint64_t cost;                                       /* of one */
-        bool (*serves)(const void *userdata, uint32_t pool); /* whose jobs may bring one; NULL: all pools' */
+        uint32_t free; /* so many more there may be */
+        uint64_t cost; /* of one */
+        /* Whether that job, of that pool, may bring one; NULL: all may. */
+        bool (*serves)(const void *userdata, uint32_t pool, uint64_t job);
         const void *userdata;
 };
 

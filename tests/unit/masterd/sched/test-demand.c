@@ -179,8 +179,12 @@ static void test_limits(void **state) {
         policy_kit_end(&o);
 }
 
-static bool first_pool(const void *userdata, uint32_t pool) {
+static bool first_pool(const void *userdata, uint32_t pool, uint64_t job) {
         return pool == 0;
+}
+
+static bool not_first_job(const void *userdata, uint32_t pool, uint64_t job) {
+        return job != 1;
 }
 
 static void test_whose_jobs(void **state) {
@@ -199,6 +203,26 @@ static void test_whose_jobs(void **state) {
         d = ask_for(&o, shapes, 1);
         assert_int_equal(of(&d, 1)->verdict, DEMAND_NO_SHAPE);
         assert_wants(&d, 2, 1);
+        demand_done(&d);
+        policy_kit_end(&o);
+}
+
+/* That nothing would do for one says nothing of the next that wants the same, if others may be made for it.
+ */
+static void test_whose_jobs_alike(void **state) {
+        struct demand_shape shapes[] = { shape(4, 0, 10, 1) };
+        struct demand d;
+        struct owner o;
+
+        policy_kit_begin(&o, 0, 4, NULL);
+        for (uint64_t id = 1; id <= 3; id++)
+                policy_kit_submit(&o, id, 0, 7, 0, 1, 2);
+        assert_int_equal(policy_kit_run(&o), 0);
+        shapes[0].serves = not_first_job;
+        d = ask_for(&o, shapes, 1);
+        assert_int_equal(of(&d, 1)->verdict, DEMAND_NO_SHAPE);
+        assert_wants(&d, 2, 1);
+        assert_int_equal(of(&d, 3)->verdict, DEMAND_HERE);
         demand_done(&d);
         policy_kit_end(&o);
 }
@@ -283,15 +307,11 @@ static void test_constraints(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_from_nothing),
-                cmocka_unit_test(test_beside_what_is_there),
-                cmocka_unit_test(test_the_cheapest_set),
-                cmocka_unit_test(test_whole_or_nothing),
-                cmocka_unit_test(test_elastic),
-                cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_whose_jobs),
-                cmocka_unit_test(test_coming_and_back),
-                cmocka_unit_test(test_soon),
+                cmocka_unit_test(test_from_nothing),     cmocka_unit_test(test_beside_what_is_there),
+                cmocka_unit_test(test_the_cheapest_set), cmocka_unit_test(test_whole_or_nothing),
+                cmocka_unit_test(test_elastic),          cmocka_unit_test(test_limits),
+                cmocka_unit_test(test_whose_jobs),       cmocka_unit_test(test_whose_jobs_alike),
+                cmocka_unit_test(test_coming_and_back),  cmocka_unit_test(test_soon),
                 cmocka_unit_test(test_constraints),
         };
 
