@@ -33,22 +33,28 @@ struct promise {
         struct policy_amount amount;
 };
 
+/* A copy of what there is, with further hosts. */
+struct world {
+        struct sched *sched;
+        struct stock stocks[DEMAND_SHAPES_MAX];
+        uint64_t work;
+};
+
 struct imagining {
         struct policy *policy;
         const struct demand_ask *ask;
-        struct sched *sched; /* the copy */
-        struct stock stocks[DEMAND_SHAPES_MAX];
-        uint32_t *coming; /* slots */
+        struct world world;  /* of what there may be */
+        struct world beyond; /* of more than that; apart, for so many make each look dear */
+        uint32_t *coming;    /* slots */
         struct promise *promises;
         size_t n_promises;
         uint64_t hopeless[SHAPES_SEEN_MAX]; /* marks of gangs for which nothing would do */
         uint64_t of[SHAPES_SEEN_MAX];       /* among which shapes, as bits */
         enum demand_verdict why[SHAPES_SEEN_MAX];
         size_t n_hopeless;
-        uint64_t
-                last_mark; /* of the last gang for which hosts were found, and which: the next may be alike */
-        struct set last;
-        uint64_t work, work_max;
+        uint64_t last_mark; /* of the last gang for which hosts were found: the next may be alike */
+        struct set last;    /* and which */
+        uint64_t work_max;
         struct demand *demand;
 };
 
@@ -66,71 +72,81 @@ static void imagining_done(struct imagining *im) {
                 amount_add(&q->entry->account->ledger.held, &q->amount, -1);
         }
         free(im->promises);
-        for (size_t i = 0; i < im->ask->n_shapes; i++)
-                free(im->stocks[i].slots);
+        for (size_t i = 0; i < im->ask->n_shapes; i++) {
+                free(im->world.stocks[i].slots);
+                free(im->beyond.stocks[i].slots);
+        }
         free(im->coming);
-        sched_free(im->sched);
+        sched_free(im->world.sched);
+        sched_free(im->beyond.sched);
 }
-static int add_host(struct imagining *im, uint32_t shape, bool usable, uint32_t *ret_slot) {
-        const struct demand_shape *h = im->ask->shapes + shape;
-        int r = sched_node_add(im->sched, &h->capacity, ret_slot);
 
-        r = r < 0 ? r : sched_node_describe(im->sched, *ret_slot, &h->description);
+static int add_host(const struct imagining *im, struct world *w, uint32_t shape, bool usable,
+                    uint32_t *ret_slot) {
+        const struct demand_shape *h = im->ask->shapes + shape;
+        int r = sched_node_add(w->sched, &h->capacity, ret_slot);
+
+        r = r < 0 ? r : sched_node_describe(w->sched, *ret_slot, &h->description);
         if (r >= 0)
-                sched_node_set_usable(im->sched, *ret_slot, usable);
+                sched_node_set_usable(w->sched, *ret_slot, usable);
         return r;
 }
 
 /* So many further hosts of the shape may be used, and no more. */
-static int set_on(struct imagining *im, uint32_t shape, uint32_t k) {
-        struct stock *t = im->stocks + shape;
+static int set_on(const struct imagining *im, struct world *w, uint32_t shape, uint32_t k) {
+        struct stock *t = w->stocks + shape;
 
         while (t->n < (size_t)t->used + k) {
                 int r = ARRAY_DOUBLE(t->slots, t->n);
-                r = r < 0 ? r : add_host(im, shape, false, t->slots + t->n);
+                r = r < 0 ? r : add_host(im, w, shape, false, t->slots + t->n);
                 if (r < 0)
                         return r;
                 t->n++;
         }
         for (; t->on < k; t->on++)
-                sched_node_set_usable(im->sched, t->slots[t->used + t->on], true);
+                sched_node_set_usable(w->sched, t->slots[t->used + t->on], true);
         for (; t->on > k; t->on--)
-                sched_node_set_usable(im->sched, t->slots[t->used + t->on - 1], false);
+                sched_node_set_usable(w->sched, t->slots[t->used + t->on - 1], false);
         return 0;
 }
 
-static int set_counts(struct imagining *im, const uint32_t *counts) {
+static int set_counts(const struct imagining *im, struct world *w, const uint32_t *counts) {
         int r = 0;
 
         for (uint32_t i = 0; i < im->ask->n_shapes && r >= 0; i++)
-                r = set_on(im, i, counts[i]);
+                r = set_on(im, w, i, counts[i]);
         return r;
 }
 
 /* ---- what fits ---- */
 
 /* How many executors of the gang find places with these; kept where ret is given. */
-static int try_counts(struct imagining *im, const struct sched_gang *g, const uint32_t *counts,
-                      struct sched_placement *ret) {
+static int try_in(const struct imagining *im, struct world *w, const struct sched_gang *g,
+                  const uint32_t *counts, struct sched_placement *ret) {
         struct sched_placement p = {};
-        int r = set_counts(im, counts), n;
+        int r = set_counts(im, w, counts), n;
 
         if (r < 0)
                 return r;
-        im->work += (uint64_t)im->sched->existing * g->n_shapes;
-        r = sched_place(im->sched, g, &p, NULL);
+        w->work += (uint64_t)w->sched->existing * g->n_shapes;
+        r = sched_place(w->sched, g, &p, NULL);
         if (r != 0)
                 return r < 0 ? r : 0;
-        im->work += p.n;
+        w->work += p.n;
         n = (int)p.n;
         if (ret) {
                 *ret = p;
                 return n;
         }
         for (size_t i = 0; i < p.n; i++)
-                sched_release(im->sched, &p.items[i].hold);
+                sched_release(w->sched, &p.items[i].hold);
         sched_placement_done(&p);
         return n;
+}
+
+static int try_counts(struct imagining *im, const struct sched_gang *g, const uint32_t *counts,
+                      struct sched_placement *ret) {
+        return try_in(im, &im->world, g, counts, ret);
 }
 
 /* The least number of one shape, beside the others as they are, with which as many find places: counts[shape]
@@ -229,7 +245,7 @@ static struct set most(const struct imagining *im, const struct entry *e, uint64
 
         for (size_t i = 0; i < im->ask->n_shapes; i++) {
                 const struct demand_shape *h = im->ask->shapes + i;
-                uint32_t free = h->free - MIN(h->free, im->stocks[i].used);
+                uint32_t free = h->free - MIN(h->free, im->world.stocks[i].used);
                 if (serves(h, e))
                         s.n[i] = (uint32_t)MIN(executors, (uint64_t)(over ? OVER_MAX : free));
         }
@@ -268,8 +284,8 @@ static int keep_places(struct imagining *im, struct entry *e, const struct sched
                 r = promise(im, e, g, &p);
         sched_placement_done(&p);
         for (size_t i = 0; i < im->ask->n_shapes; i++) { /* they stay usable, for others as well */
-                im->stocks[i].used += im->stocks[i].on;
-                im->stocks[i].on = 0;
+                im->world.stocks[i].used += im->world.stocks[i].on;
+                im->world.stocks[i].on = 0;
         }
         return r;
 }
@@ -311,6 +327,23 @@ static int try_last(struct imagining *im, const struct entry *e, const struct sc
         return r;
 }
 
+/* Whether it lacks no more than numbers; where that is dear to find out, it is said without looking. */
+static int look_beyond(struct imagining *im, const struct entry *e, const struct sched_gang *g,
+                       uint64_t executors, enum demand_verdict *ret) {
+        struct set s = most(im, e, executors, true);
+        int r = 0;
+
+        *ret = DEMAND_FULL;
+        if (im->beyond.work >= im->work_max / 2)
+                return 0;
+        if (!im->beyond.sched)
+                r = sched_clone(im->policy->sched, &im->beyond.sched);
+        r = r < 0 ? r : try_in(im, &im->beyond, g, s.n, NULL);
+        if (r == 0)
+                *ret = DEMAND_NO_SHAPE;
+        return MIN(r, 0);
+}
+
 /* The gang, with no more of it than its limits allow. */
 static int look_for_hosts(struct imagining *im, struct entry *e, const struct sched_gang *g,
                           uint64_t executors, struct demand_job *ret) {
@@ -340,13 +373,11 @@ static int look_for_hosts(struct imagining *im, struct entry *e, const struct sc
         }
         if (here > 0)
                 return keep_places(im, e, g, &none);
-        s = most(im, e, executors, true);
-        r = try_counts(im, g, s.n, NULL);
+        r = look_beyond(im, e, g, executors, &ret->verdict);
         if (r < 0)
                 return r;
-        ret->verdict = r > 0 ? DEMAND_FULL : DEMAND_NO_SHAPE;
         note_hopeless(im, e, ret->verdict);
-        return set_counts(im, none.n);
+        return set_counts(im, &im->world, none.n);
 }
 
 static int look_within_limits(struct imagining *im, struct entry *e, const struct sched_gang *g, uint64_t now,
@@ -392,22 +423,22 @@ static int look_at(struct imagining *im, struct entry *e, uint64_t now) {
 
 static int begin_imagining(struct imagining *im) {
         const struct demand_ask *ask = im->ask;
-        int r = sched_clone(im->policy->sched, &im->sched);
+        int r = sched_clone(im->policy->sched, &im->world.sched);
 
         if (r < 0)
                 return r;
-        im->demand->n_slots = im->sched->n;
-        im->demand->slots = calloc(im->sched->n + 1, sizeof(bool));
+        im->demand->n_slots = im->world.sched->n;
+        im->demand->slots = calloc(im->world.sched->n + 1, sizeof(bool));
         im->demand->coming = calloc(ask->n_coming + 1, sizeof(*im->demand->coming));
         im->coming = calloc(ask->n_coming + 1, sizeof(*im->coming));
         if (!im->demand->slots || !im->demand->coming || !im->coming)
                 return -ENOMEM;
         for (size_t i = 0; i < ask->n_back; i++)
-                sched_node_set_usable(im->sched, ask->back[i], true);
+                sched_node_set_usable(im->world.sched, ask->back[i], true);
         for (size_t i = 0; i < ask->n_coming; i++) {
                 if (ask->coming[i] >= ask->n_shapes)
                         return -EINVAL;
-                r = add_host(im, ask->coming[i], true, im->coming + i);
+                r = add_host(im, &im->world, ask->coming[i], true, im->coming + i);
                 if (r < 0)
                         return r;
         }
@@ -429,7 +460,7 @@ int policy_demand(struct policy *p, uint64_t now, const struct demand_ask *ask, 
         r = begin_imagining(&im);
         r = r < 0 ? r : cursor_begin(p, now, &c);
         while (r >= 0 && (e = cursor_next(&c))) {
-                ret->cut = im.work >= im.work_max;
+                ret->cut = im.world.work >= im.work_max;
                 if (ret->cut)
                         break;
                 r = look_at(&im, e, now);

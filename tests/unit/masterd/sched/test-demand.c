@@ -207,6 +207,28 @@ static void test_whose_jobs(void **state) {
         policy_kit_end(&o);
 }
 
+/* A gang that is larger than anything takes nobody else's hosts away by being dear to look at. */
+static void test_one_that_is_dear(void **state) {
+        struct demand_shape shapes[16];
+        struct demand d;
+        struct owner o;
+
+        for (uint32_t i = 0; i < ELEMENTSOF(shapes); i++)
+                shapes[i] = shape(4 + i, 0, 5, i + 1);
+        policy_kit_begin(&o, 0, 4, NULL);
+        policy_kit_submit(&o, 1, 0, 8, 10, 600, 1000);
+        for (uint64_t id = 2; id < 40; id++)
+                policy_kit_submit(&o, id, 0, 7, 0, 1, 2);
+        assert_int_equal(policy_kit_run(&o), 0);
+        d = ask_for(&o, shapes, ELEMENTSOF(shapes));
+        assert_int_equal(of(&d, 1)->verdict, DEMAND_NO_SHAPE);
+        assert_wants(&d, 2, 1);
+        assert_int_equal(d.n, 39);
+        assert_false(d.cut);
+        demand_done(&d);
+        policy_kit_end(&o);
+}
+
 /* That nothing would do for one says nothing of the next that wants the same, if others may be made for it.
  */
 static void test_whose_jobs_alike(void **state) {
@@ -307,11 +329,17 @@ static void test_constraints(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_from_nothing),     cmocka_unit_test(test_beside_what_is_there),
-                cmocka_unit_test(test_the_cheapest_set), cmocka_unit_test(test_whole_or_nothing),
-                cmocka_unit_test(test_elastic),          cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_whose_jobs),       cmocka_unit_test(test_whose_jobs_alike),
-                cmocka_unit_test(test_coming_and_back),  cmocka_unit_test(test_soon),
+                cmocka_unit_test(test_from_nothing),
+                cmocka_unit_test(test_beside_what_is_there),
+                cmocka_unit_test(test_the_cheapest_set),
+                cmocka_unit_test(test_whole_or_nothing),
+                cmocka_unit_test(test_elastic),
+                cmocka_unit_test(test_limits),
+                cmocka_unit_test(test_whose_jobs),
+                cmocka_unit_test(test_whose_jobs_alike),
+                cmocka_unit_test(test_one_that_is_dear),
+                cmocka_unit_test(test_coming_and_back),
+                cmocka_unit_test(test_soon),
                 cmocka_unit_test(test_constraints),
         };
 
