@@ -5,8 +5,8 @@ import json
 import time
 
 import pytest
-from cloud import DIRECTORY, PROGRAM, STATE, Cloud
-from sandbox import MASTERD
+from cloud import DIRECTORY, STATE, Cloud
+from sandbox import AGENTD, MASTERD
 
 SETTINGS = """[Provider]
 Max=2
@@ -197,3 +197,55 @@ def test_programs_that_others_may_change(cluster, cloud, what):
     cluster.exec("n1", "sh", "-c", f"mkdir -p {STATE}; : > {STATE}/log; systemctl reload primus-masterd")
     cluster.wait_for(lambda: providers(cluster)["cloud"]["error"], 20, "it is said that it was not run")
     assert not any(line.startswith("list") for line in cloud.log())
+
+
+def test_masterd_is_killed_at_any_moment(cluster, cloud):
+    """However often: no two hosts of one token, none that is forgotten, and all are gone in the end."""
+    cloud.configure(SETTINGS.replace("IdleSec=4s", "IdleSec=2s"))
+    jobs = [cluster.submit(job(command="sleep 1")) for _ in range(3)]
+    for k in range(8):
+        time.sleep(0.3 + 0.35 * k)
+        cluster.kill9_now("n1", MASTERD)
+    for number in jobs:
+        cluster.wait_state(number, "SUCCEEDED", timeout=90)
+    cluster.wait_for(lambda: cloud.states() == {} and cloud.made() == {}, 90, "the hosts are given back")
+    assert list(nodes(cluster)) == ["n1"]
+    assert len({line.split()[1] for line in cloud.log() if line.startswith("up ")}) <= 4, cloud.log()
+
+
+def test_a_host_that_is_woken(cluster, cloud):
+    """It was a node before, under a name like those that are made, and stays one when it is switched off."""
+    host, name = "n2", "cloud-77"
+    cloud.booting = False
+    token = cluster.exec("n1", "primusctl", "token", "create", "--name", name).strip()
+    cluster.exec(host, "primusctl", "join", "--no-start", f"--name={name}", "n1", input=token + "\n")
+    cluster.exec(host, "systemctl", "restart", AGENTD)
+    cluster.wait_nodes(nodes=[name])
+    cluster.exec(host, "systemctl", "stop", AGENTD)
+    cluster.wait_for(lambda: nodes(cluster)[name] != "READY", 30, "it is off")
+    try:
+        cloud.configure(SETTINGS + "[Provider]\nPowerOff=yes\n")
+        cluster.exec("n1", "sh", "-c", f"sed -i 's/print(json.dumps({{\"id\": \"i-\" + given\\[\"token\"\\]\\[-8:\\]}}))/print(json.dumps({{\"id\": \"{name}\", \"node\": \"{name}\"}}))/' {DIRECTORY}/up; "
+                     f"grep -c '{name}' {DIRECTORY}/up")
+        number = cluster.submit(job(command="hostname"))
+        cluster.wait_for(lambda: cloud.states() == {name: "STARTING"}, 30, "it is the one that was woken")
+        cluster.exec(host, "systemctl", "start", AGENTD)
+        cluster.wait_state(number, "SUCCEEDED", timeout=60)
+        cluster.wait_for(lambda: cloud.states() == {}, 90, "it is given back")
+        assert name in nodes(cluster), "it can be woken again"
+    finally:
+        cluster.boot(host)
+        cluster.run("n1", "primusctl", "node", "remove", name)
+
+
+def test_what_is_not_for_everybody(cluster, cloud):
+    """Who is not root looks, and changes nothing."""
+    for method, *arguments in (("HoldProvider", "sb", "cloud", "true"), ("HoldInstance", "sb", "cloud-1", "true"), ("StartInstance", "ss", "cloud", "small"),
+                               ("StopInstance", "s", "cloud-1"), ("PlanInstances",), ("TakeProviderRequest", "s", "cloud.list.0"),
+                               ("AnswerProviderRequest", "sis", "cloud.list.0", "0", "")):
+        done = cluster.run("n1", "busctl", "call", *MASTER, method, *arguments, user="eve")
+        assert done.returncode != 0 and "may do this" in done.stderr, (method, done.stderr)
+    for method in ("ListProviders", "ListInstances"):
+        assert cluster.run("n1", "busctl", "call", *MASTER, method, user="eve").returncode == 0, method
+    done = cluster.run("n1", "systemctl", "start", "primus-provider@cloud.list.0.service", user="eve")
+    assert done.returncode != 0
