@@ -153,11 +153,11 @@ static void take_down(struct instance *i, int32_t status, const char *why) {
         }
         i->retry_real = back_off(i);
         if (status > 0)
-                log_warning("Provider %s: `down` of %s failed with exit status %d; it is asked again",
-                            i->provider->name, i->node, status);
+                snprintf(i->reason, sizeof(i->reason), "`down` failed with exit status %d", status);
         else
-                log_warning("Provider %s: `down` of %s gave no answer (%s); it is asked again",
-                            i->provider->name, i->node, why);
+                snprintf(i->reason, sizeof(i->reason), "`down` gave no answer: %.64s", why);
+        log_warning("Provider %s, host %s: %s; it is asked again", i->provider->name, i->node, i->reason);
+        instance_put(i);
 }
 
 /* ---- list ---- */
@@ -246,8 +246,13 @@ static struct instance *find_listed(struct provider *p, struct instance *by_id, 
 /* With a token of this cluster's that is in no row: of a store that was restored, or a row that is gone.
  * Nobody could use it, and nobody else will give it back. */
 static void adopt_orphan(struct provider *p, const struct listed *x) {
-        struct instance *i = instance_new(p, x->token);
+        struct instance *i;
 
+        if (p->n >= PROVISION_INSTANCES_MAX) { /* when others are gone */
+                p->foreign++;
+                return;
+        }
+        i = instance_new(p, x->token);
         if (!i) {
                 log_oom();
                 return;

@@ -15,6 +15,7 @@
 #include "masterd/fleet/hosts.h"
 #include "masterd/providers/deciding.h"
 #include "masterd/queue/placement.h"
+#include "masterd/sched/demand.h"
 
 #define SOON_USEC (200 * USEC_PER_MSEC) /* what comes together is decided together */
 #define PERIOD_USEC USEC_PER_SEC
@@ -140,7 +141,8 @@ void providers_node_registered(struct manager *m, struct node *node) {
 
         if (!i)
                 return;
-        learn(i, node);
+        if (i->state <= INSTANCE_STARTING) /* later it may say whatever somebody has made of it */
+                learn(i, node);
         label(i, node);
         if (i->state == INSTANCE_WANTED) /* its host is quicker than the answer of `up` */
                 (void)instance_go(i, INSTANCE_ACCEPTED, "");
@@ -184,6 +186,7 @@ static struct provider *provider_get(struct manager *m, const char *name) {
 static int take_settings(struct manager *m) {
         struct provider_confs confs;
         struct provider *p;
+        size_t n_shapes = 0;
         int r = provider_confs_read(NULL, &confs, NULL);
 
         if (r < 0)
@@ -204,6 +207,13 @@ static int take_settings(struct manager *m) {
                 p->conf = confs.items[i];
                 confs.items[i] = NULL;
         }
+        DL_FOREACH (m->providers->all, p)
+                n_shapes += p->conf ? p->conf->n_shapes : 0;
+        if (n_shapes > DEMAND_SHAPES_MAX)
+                log_warning(
+                        "Providers have %zu shapes together: beyond %u, in the order of their names, none is made "
+                        "for a job that waits",
+                        n_shapes, DEMAND_SHAPES_MAX);
         DL_FOREACH (m->providers->all, p)
                 if (!p->conf && p->n > 0)
                         log_warning(
