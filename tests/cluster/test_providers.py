@@ -291,7 +291,7 @@ def test_killed_at_any_time(cloud):
 @pytest.mark.parametrize("conf, text", [
     ("[Provider]\nMax=many\n[Shape s]\n", "Max"),
     ("[Provider]\nMax=1\n", "has no [Shape NAME]"),
-    ("[Provider]\nMin=3\nMax=1\n[Shape s]\n", "Min= and Spare= are at most Max="),
+    ("[Provider]\nMin=3\nMax=1\n[Shape s]\nCpus=1\nMemory=1G\n", "Min= and Spare= are at most Max="),
 ])
 def test_settings_that_are_none(cloud, conf, text):
     """The provider is left out, and says so; the master goes on."""
