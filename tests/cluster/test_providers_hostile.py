@@ -6,7 +6,7 @@ import time
 
 import pytest
 from cloud import DIRECTORY, STATE, Cloud
-from sandbox import AGENTD, MASTERD
+from sandbox import AGENTD, MASTERD, Cluster, cluster_name
 
 SETTINGS = """[Provider]
 Max=2
@@ -28,15 +28,36 @@ def job(n=1, command="sleep 3", **more):
             "role": [{"roleName": "worker", "num": n, "vcores": 0.5, "memoryMb": 32, "constraints": ["made"], "command": command, **more}]}
 
 
-@pytest.fixture
-def cloud(cluster):
-    one = Cloud(cluster, ["n2", "n3"], SETTINGS)
-    try:
+@pytest.fixture(scope="module")
+def cluster(request):
+    build = request.config.getoption("--build")
+    with Cluster(cluster_name(), 3, build=build, conf=["masterd.conf:Master.LostSec=6s"]) as one:
         yield one
-    finally:
-        cluster.kill(*[x["job"] for x in json.loads(cluster.exec("n1", "primusctl", "list", "--json"))])
-        one.close(["n2", "n3"])
-        cluster.wait_nodes()
+
+
+@pytest.fixture(scope="module")
+def _cloud(cluster):
+    one = Cloud(cluster, ["n2", "n3"], SETTINGS)
+    yield one
+    one.close()
+
+
+# Hosts are counted from 1 in each test.
+FORGET = ("systemctl stop primus-masterd; python3 -c \"import sqlite3; c = sqlite3.connect('/var/lib/primus/primus.db'); c.execute('DELETE FROM provider'); c.commit()\"; "
+          "systemctl start primus-masterd")
+
+
+@pytest.fixture
+def cloud(cluster, _cloud):
+    _cloud.reset(SETTINGS)
+    yield _cloud
+    cluster.exec("n1", "rm", "-rf", DIRECTORY)
+    _cloud.reset(SETTINGS)
+    for one in json.loads(cluster.exec("n1", "primusctl", "list", "--json")):
+        cluster.run("n1", "primusctl", "kill", str(one["job"]))
+    _cloud.empty()
+    cluster.exec("n1", "sh", "-c", FORGET)
+    cluster.wait_nodes(nodes=["n1"])
 
 
 def providers(cluster):
