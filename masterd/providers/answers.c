@@ -270,8 +270,8 @@ static void adopt_orphan(struct provider *p, const struct listed *x) {
         verbs_ask_later(i, VERB_DOWN);
 }
 
-/* A host that is a node already and that the provider can wake: from now on it is put to sleep as well. Of one
- * that has hosts switched off alone: another would destroy it. */
+/* A host that is a node already and that the provider can wake: from now on it is put to sleep as well. Of
+ * one that has hosts switched off alone: another would destroy it. */
 static void adopt_node(struct provider *p, const struct listed *x) {
         struct manager *m = p->manager;
         char token[TOKEN_MAX], cluster[SD_ID128_STRING_MAX];
@@ -308,7 +308,10 @@ static void take_listed(struct provider *p, struct instance *by_id, const struct
         if (i && i->provider == p) {
                 i->absent = 0;
                 i->listed = true;
-                i->seen = instance_lives(i) && x->seen > SEEN_RUNNING ? SEEN_RUNNING : x->seen;
+                i->seen = instance_lives(i) && x->seen > SEEN_STOPPING ? SEEN_RUNNING : x->seen;
+                if (x->seen == SEEN_STOPPING && i->state == INSTANCE_READY && !i->held &&
+                    instance_go(i, INSTANCE_LEAVES, "its provider takes it back") >= 0)
+                        (void)instance_empty(i, 0, HOLD_THEN_NOTHING, "its provider takes it back");
                 if (!*i->id) {
                         snprintf(i->id, sizeof(i->id), "%s", x->id);
                         instance_put(i);

@@ -314,11 +314,7 @@ static void carry_out(struct provider *p, struct instance **instances, const str
                 break;
         case PROVISION_DRAIN:
                 if (node && instance_go(i, INSTANCE_LEAVES, a->why) >= 0)
-                        (void)hosts_hold(m, node, HOLD_PROVIDER,
-                                         &(struct node_hold){ .drain = true,
-                                                              .deadline_real = HOLD_AT_ONCE,
-                                                              .grace_usec = UINT64_MAX },
-                                         a->why);
+                        (void)instance_empty(i, 0, HOLD_THEN_NOTHING, a->why);
                 break;
         case PROVISION_KEEP:
                 if (instance_go(i, INSTANCE_KEPT, a->why) >= 0 && node)

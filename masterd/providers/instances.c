@@ -180,8 +180,20 @@ void instance_revoke_tokens(struct instance *i) {
         }
 }
 
+int instance_empty(struct instance *i, uint32_t uid, enum hold_then then, const char *why) {
+        struct node *node = instance_node(i);
+
+        return !node ? 0
+                     : hosts_hold(i->provider->manager, node, HOLD_PROVIDER,
+                                  &(struct node_hold){ .drain = true,
+                                                       .deadline_real = HOLD_AT_ONCE,
+                                                       .grace_usec = UINT64_MAX,
+                                                       .uid = uid,
+                                                       .then = then },
+                                  why);
+}
+
 void instance_give_back(struct instance *i, const char *why) {
-        struct manager *m = i->provider->manager;
         struct node *node = instance_node(i);
         bool power = i->provider->conf && i->provider->conf->power_off && node && node->state == NODE_READY;
 
@@ -190,14 +202,8 @@ void instance_give_back(struct instance *i, const char *why) {
         i->seen = SEEN_NOT_ASKED; /* what was listed before says nothing of this */
         i->absent = 0;
         instance_revoke_tokens(i);
-        if (node)
-                (void)hosts_hold(
-                        m, node, HOLD_PROVIDER,
-                        &(struct node_hold){ .drain = true,
-                                             .deadline_real = HOLD_AT_ONCE,
-                                             .grace_usec = UINT64_MAX,
-                                             .then = power ? HOLD_THEN_POWEROFF : HOLD_THEN_NOTHING },
-                        power ? "powered off until it is wanted" : "it is given back");
+        (void)instance_empty(i, 0, power ? HOLD_THEN_POWEROFF : HOLD_THEN_NOTHING,
+                             power ? "powered off until it is wanted" : "it is given back");
         if (i->request)
                 verbs_drop(i->request); /* an `up` that still runs; `down` is behind it */
         verbs_ask_later(i, VERB_DOWN);

@@ -135,6 +135,8 @@ void instance_name(struct instance *i);
 int instance_make(struct provider *p, uint32_t shape, uint32_t job, const char *why);
 /* Those that its host might still join with. */
 void instance_revoke_tokens(struct instance *i);
+/* What runs on its host is moved, and nothing new comes. Of one that has no node: 0. */
+int instance_empty(struct instance *i, uint32_t uid, enum hold_then then, const char *why);
 /* It is not to be there any more: the host is held, `down` is asked for. */
 void instance_give_back(struct instance *i, const char *why);
 /* Its row goes, and its host. */

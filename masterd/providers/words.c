@@ -272,9 +272,5 @@ int providers_down(struct manager *m, struct instance *i, uint32_t uid) {
         else
                 instance_put(i);
         providers_poke(m);
-        return hosts_hold(
-                m, node, HOLD_PROVIDER,
-                &(struct node_hold){
-                        .drain = true, .deadline_real = HOLD_AT_ONCE, .grace_usec = UINT64_MAX, .uid = uid },
-                why);
+        return instance_empty(i, uid, HOLD_THEN_NOTHING, why);
 }

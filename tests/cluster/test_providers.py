@@ -219,6 +219,20 @@ def test_one_that_is_taken_away(cloud):
     assert node not in cloud.states()
 
 
+def test_one_that_is_about_to_be_taken_away(cloud):
+    """Its provider says so: what runs there is told to stop, as by a drain, and goes on elsewhere, before the host has gone."""
+    cluster = cloud.cluster
+    number = cluster.submit(job(command="trap 'echo saved; exit 3' TERM; sleep 600 & wait", failover={"commonFailoverPolicy": {"restartType": "ALWAYS"}}))
+    cluster.wait_state(number, "RUNNING", timeout=60)
+    node, token = cluster.executor(number)["node"], next(iter(cloud.made()))
+    cluster.exec("n1", "sh", "-c", f"sed -i 's/\"running\"/\"stopping\"/' {STATE}/hosts/{token}")
+    cloud.reload()
+    cluster.wait_for(lambda: cluster.executor(number)["node"] not in ("", node) and cluster.executor(number)["state"] == "RUNNING", 60, "it runs elsewhere")
+    assert "its provider takes it back" in cluster.exec("n1", "journalctl", "-q", "--no-pager", "-u", MASTERD)
+    cluster.wait_for(lambda: token not in cloud.made(), 30, "it is given back")
+    assert len(cloud.ups()) == 2
+
+
 def test_one_that_nobody_knows(cloud):
     """With a token of this cluster, and in no record: it is given back. Without one it is not touched."""
     cluster = cloud.cluster

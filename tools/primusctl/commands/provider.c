@@ -61,6 +61,15 @@ static void put_provider(struct table *t, const json_t *p) {
         }
 }
 
+static void print_cost(const json_t *p) {
+        char cost[COST_TEXT_MAX], most[COST_TEXT_MAX];
+        uint64_t max = json_get_number(p, "maxCost");
+
+        printf("%s costs %s an hour now%s%s\n", json_get_text(p, "name"),
+               cost_text(json_get_number(p, "cost"), cost), max ? ", at most " : "",
+               max ? cost_text(max, most) : "");
+}
+
 static int list_providers(struct cli *c, char **args) {
         static const struct table_column columns[] = {
                 { "PROVIDER" },
@@ -88,6 +97,9 @@ static int list_providers(struct cli *c, char **args) {
         json_array_foreach (all, i, x)
                 put_provider(t, x);
         r = table_print_or(c, t, "There are no providers (primus-masterd(8), docs/providers.md)");
+        json_array_foreach (all, i, x)
+                if (!r && json_get_number(x, "cost") > 0)
+                        print_cost(x);
         json_array_foreach (all, i, x)
                 if (!r && json_array_size(json_object_get(x, "shapes")) > 0 && *json_get_text(x, "error"))
                         fprintf(stderr, "%s: %s; nothing follows from it\n", json_get_text(x, "name"),
