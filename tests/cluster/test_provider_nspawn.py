@@ -153,7 +153,7 @@ def test_by_demand(cluster):
     names = {e["node"] for number in jobs for e in cluster.status(number)["executors"]}
     assert names == {"farm-1", "farm-2"}, names
     cluster.wait_for(lambda: cluster.exec("n1", "primusctl", "provider", "hosts", "--json").strip() == "[]", 60, "they are given back")
-    assert [node["name"] for node in json.loads(cluster.exec("n1", "primusctl", "nodes", "--json"))] == ["n1"]
+    assert not [node["name"] for node in json.loads(cluster.exec("n1", "primusctl", "nodes", "--json")) if node["name"].startswith("farm-")]
     assert cluster.exec("n1", "ls", "-A", f"{nested.STATE}/farm") == ""
     assert cluster.exec("n1", "systemctl", "list-units", "--all", "--no-legend", "primus-host-*") == ""
     assert "primus1." not in cluster.exec("n1", "journalctl", "--no-pager", "-o", "export")
