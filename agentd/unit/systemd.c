@@ -13,6 +13,7 @@
 #include "lib/base/log.h"
 #include "lib/base/try.h"
 #include "lib/base/turns.h"
+#include "lib/wire/bus-owner.h"
 #include "lib/wire/skip.h"
 #include "lib/wire/starter.h"
 
@@ -61,6 +62,7 @@ struct systemd {
         struct turns turns;
         unsigned pending, asking; /* calls under way; for jobs */
         struct job_path *job_paths;
+        struct bus_owner *owner; /* of systemd's name: signals of others are none */
         sd_bus_slot *matches[4];
         unsigned matches_ready;
         bool pumping;
@@ -401,7 +403,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
         const char *job, *unit, *result;
         struct job_path *j;
 
-        if (sd_bus_message_rewind(m, true) < 0 ||
+        if (!bus_owner_sent(s->owner, m) || sd_bus_message_rewind(m, true) < 0 ||
             sd_bus_message_read(m, "uoss", NULL, &job, &unit, &result) < 0)
                 return 0;
         if (is_ours(unit) && keep_early(s, unit, m, on_job_removed))
@@ -442,7 +444,7 @@ static int on_job_changed(sd_bus_message *m, void *userdata, sd_bus_error *error
         struct systemd *s = userdata;
         struct job_path *j;
 
-        if (!path || read_running(m) <= 0)
+        if (!path || !bus_owner_sent(s->owner, m) || read_running(m) <= 0)
                 return 0;
         j = find_job(s, path);
         if (j)
@@ -457,8 +459,9 @@ static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *erro
         struct systemd *s = userdata;
         const char *unit;
 
-        if (sd_bus_message_rewind(m, true) >= 0 && sd_bus_message_read(m, "so", &unit, NULL) >= 0 &&
-            is_ours(unit) && !keep_early(s, unit, m, on_unit_removed))
+        if (bus_owner_sent(s->owner, m) && sd_bus_message_rewind(m, true) >= 0 &&
+            sd_bus_message_read(m, "so", &unit, NULL) >= 0 && is_ours(unit) &&
+            !keep_early(s, unit, m, on_unit_removed))
                 s->handlers.unit_removed(unit, s->userdata);
         return 0;
 }
@@ -467,7 +470,7 @@ static int on_reloading(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         struct systemd *s = userdata;
         int active;
 
-        if (sd_bus_message_read(m, "b", &active) < 0 || active)
+        if (!bus_owner_sent(s->owner, m) || sd_bus_message_read(m, "b", &active) < 0 || active)
                 return 0;
         /* A reload may swallow what is said of jobs; better a few jobs too many than a window that stays
          * shut. */
@@ -490,20 +493,27 @@ static void on_subscribed(sd_bus_message *reply, void *userdata) {
                 s->handlers.ready(0, s->userdata);
 }
 
-static int on_match_installed(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+/* One thing more that has to be there before the first job is asked for. */
+static void one_more_ready(struct systemd *s, int failed) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        struct systemd *s = userdata;
-        int r = 0;
+        int r = failed;
 
-        if (sd_bus_message_is_method_error(reply, NULL))
-                r = -sd_bus_message_get_errno(reply);
-        else if (++s->matches_ready < ELEMENTSOF(s->matches))
-                return 0;
-        else if ((r = systemd_message(s, "Subscribe", &m)) >= 0)
-                r = systemd_call(s, m, false, on_subscribed, s);
+        if (r >= 0 && ++s->matches_ready < ELEMENTSOF(s->matches) + 1) /* and the owner */
+                return;
+        r = r < 0 ? r : systemd_message(s, "Subscribe", &m);
+        r = r < 0 ? r : systemd_call(s, m, false, on_subscribed, s);
         if (r < 0)
                 s->handlers.ready(r, s->userdata);
+}
+
+static int on_match_installed(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        one_more_ready(userdata,
+                       sd_bus_message_is_method_error(reply, NULL) ? -sd_bus_message_get_errno(reply) : 0);
         return 0;
+}
+
+static void on_owner_known(void *userdata) {
+        one_more_ready(userdata, 0);
 }
 
 int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *handlers, void *userdata,
@@ -526,6 +536,7 @@ int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *han
         s->userdata = userdata;
         s->turns = (struct turns){ .places = SYSTEMD_JOBS, .share = SYSTEMD_SHARE };
         TRY(sd_bus_set_exit_on_disconnect(bus, true));
+        TRY(bus_owner_new(bus, SERVICE, on_owner_known, s, &s->owner));
         for (size_t i = 0; i < ELEMENTSOF(signals); i++)
                 TRY(sd_bus_match_signal_async(bus, &s->matches[i], SERVICE, OBJECT, MANAGER,
                                               signals[i].member, signals[i].handler, on_match_installed, s));
@@ -546,6 +557,7 @@ void systemd_free(struct systemd *s) {
                 return;
         for (size_t i = 0; i < ELEMENTSOF(s->matches); i++)
                 sd_bus_slot_unref(s->matches[i]);
+        bus_owner_free(s->owner);
         DL_FOREACH_SAFE (s->urgent, c, next)
                 call_free(c);
         DL_FOREACH_SAFE (s->stops, c, next)

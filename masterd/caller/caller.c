@@ -13,6 +13,7 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/wire/bus-owner.h"
 #include "lib/wire/skip.h"
 #include "masterd/caller/audit.h"
 #include "masterd/caller/polkit.h"
@@ -81,7 +82,7 @@ static int on_name_gone(sd_bus_message *m, void *userdata, sd_bus_error *ret_err
         struct caller *e;
         const char *name;
 
-        if (sd_bus_message_read(m, "s", &name) < 0)
+        if (!bus_itself_sent(m) || sd_bus_message_read(m, "s", &name) < 0)
                 return 0;
         if (c->gone && *name == ':')
                 c->gone(name, c->gone_userdata);

@@ -193,8 +193,9 @@ static bool is_sound(const struct provider_conf *c) {
                         "%s/%s/provider.conf has no [Shape NAME]: nothing can be made; the provider is left out",
                         DIRECTORY, c->name);
         else if (vague)
-                log_error("%s/%s/provider.conf: [Shape %s] has to say Cpus= and Memory=; the provider is left out",
-                          DIRECTORY, c->name, vague->name);
+                log_error(
+                        "%s/%s/provider.conf: [Shape %s] has to say Cpus= and Memory=; the provider is left out",
+                        DIRECTORY, c->name, vague->name);
         else if (p->min > p->max || p->spare > p->max)
                 log_error(
                         "%s/%s/provider.conf: Min= and Spare= are at most Max= (%u); the provider is left out",

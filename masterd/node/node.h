@@ -140,8 +140,8 @@ bool node_usable(const struct node *node);
 bool node_drained(const struct node *node);
 /* The same but for attempts that are over and do not die: a reboot is what may help against those. */
 bool node_left(const struct node *node);
-/* For people: CORDONED, DRAINING, DRAINED where a node that is READY is held; POWERED_DOWN for one that is LOST
- * and that its provider has taken back; else its liveness. */
+/* For people: CORDONED, DRAINING, DRAINED where a node that is READY is held; POWERED_DOWN for one that is
+ * LOST and that its provider has taken back; else its liveness. */
 const char *node_shown_state(const struct node *node);
 
 /* Sets (value) or takes away (NULL) one of people's labels. 1 when that changed something, 0, -ENOMEM. The

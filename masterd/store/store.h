@@ -468,8 +468,8 @@ struct instance_record {
         uint32_t job;     /* for which it was asked for; 0: for none */
         uint64_t made_real, since_real, ready_real;
         bool held;
-        bool woken;  /* its host was a node before, and stays one */
-        bool leaves; /* a person gives it back: nothing keeps it */
+        bool woken;         /* its host was a node before, and stays one */
+        bool leaves;        /* a person gives it back: nothing keeps it */
         const char *reason; /* one line: why it is in this state */
 };
 

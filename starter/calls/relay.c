@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/wire/bus-owner.h"
 #include "starter/calls/starter.h"
 #include "starter/systemd/lanes.h"
 
@@ -46,6 +47,7 @@ struct relay {
         struct relayed *waiting, *under_way; /* waiting: for a lane */
         unsigned asking;                     /* calls for jobs that are under way */
         struct job *jobs;
+        struct bus_owner *owner; /* of systemd's name: signals of others are none */
         sd_bus_slot *match;
 };
 
@@ -117,7 +119,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
         const char *path;
         struct job *j;
 
-        if (sd_bus_message_read(m, "uoss", NULL, &path, NULL, NULL) < 0)
+        if (!bus_owner_sent(r->owner, m) || sd_bus_message_read(m, "uoss", NULL, &path, NULL, NULL) < 0)
                 return 0;
         j = job_find(r, path);
         if (j && !j->over) {
@@ -287,8 +289,10 @@ int relay_new(sd_bus *systemd, int (*connect)(sd_bus **ret, void *userdata), voi
                 return -ENOMEM;
         *r = (struct relay){ .systemd = sd_bus_ref(systemd), .connect = connect, .userdata = userdata };
         lanes_init(&r->lanes, systemd, connect_bus, on_lane_connected, r);
-        k = sd_bus_match_signal_async(systemd, &r->match, SERVICE, OBJECT, MANAGER, "JobRemoved",
-                                      on_job_removed, NULL, r);
+        k = bus_owner_new(systemd, SERVICE, NULL, NULL, &r->owner);
+        k = k < 0 ? k
+                  : sd_bus_match_signal_async(systemd, &r->match, SERVICE, OBJECT, MANAGER, "JobRemoved",
+                                              on_job_removed, NULL, r);
         if (k < 0) {
                 relay_free(r);
                 return k;
@@ -310,6 +314,7 @@ void relay_free(struct relay *r) {
         HASH_ITER (hh, r->jobs, j, next_job)
                 job_forget(r, j);
         sd_bus_slot_unref(r->match);
+        bus_owner_free(r->owner);
         lanes_done(&r->lanes);
         sd_bus_unref(r->systemd);
         free(r);

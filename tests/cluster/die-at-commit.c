@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loaded into masterd (LD_PRELOAD): ends it, as kill -9 does, at each commit that has rows of trials,
- * executors, jobs or instances; ahead of the commit and behind it in turn. $DIE_LOG gets a byte for each time, and says
- * whose turn it is; nothing happens while it is not there. */
+ * executors, jobs or instances; ahead of the commit and behind it in turn. $DIE_LOG gets a byte for each
+ * time, and says whose turn it is; nothing happens while it is not there. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -2,6 +2,7 @@
 """What users of a host can do to each other's jobs, and must not: ml owns the jobs, eve looks."""
 import json
 import re
+import subprocess
 
 import pytest
 from bus_calls import BUSABLE, on_bus
@@ -529,6 +530,42 @@ def test_floods(cluster, long_job, kind, callers):
     assert rss < 80000, f"masterd has {rss} kB while the flood lasts"
     assert ping(cluster, 5) < 0.1 or ping(cluster, 10) < 0.1
     assert running(cluster, long_job)
+
+
+def connections(cluster, process):
+    """Unique names of connections to n1's system bus."""
+    rows = cluster.exec("n1", "busctl", "list", "--no-legend", "--unique").splitlines()
+    return [row.split()[0] for row in rows if row.split()[2].startswith(process[:15])]
+
+
+def test_signals_that_others_send(cluster):
+    """Everybody may send a signal to a connection, with whatever interface: what is said so of units, jobs and names is nobody's word."""
+    job = cluster.submit({"name": "told", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "nodes": ["n1"], "command": "sleep 600"}]})
+    cluster.wait_state(job, "RUNNING")
+    unit = cluster.executor(job)["unit"]
+    systemd, manager, path = "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", f"/org/primus/Master1/job/{job}"
+    with subprocess.Popen(cluster.argv("n1", "primusctl", "wait", str(job), user="ml"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as waiting:
+        try:
+            people = cluster.wait_for(lambda: connections(cluster, "primusctl"), 10, "its connection")
+            lies = []
+            for to in connections(cluster, "primus-agentd") + connections(cluster, "primus-starter"):
+                lies += [(to, systemd, manager, "JobRemoved", "uoss", str(n), f"{systemd}/job/{n}", unit, "failed") for n in (1, 2, 3)]
+                lies += [(to, systemd, manager, "UnitRemoved", "so", unit, f"{systemd}/unit/x"), (to, systemd, manager, "Reloading", "b", "false")]
+            for to in people:
+                lies.append((to, path, "org.freedesktop.DBus.Properties", "PropertiesChanged", "sa{sv}as", "org.primus.Master1.Job", "1", "State", "s", "SUCCEEDED", "0"))
+                lies.append(("org.primus.Master1", "/org/freedesktop/DBus", "org.freedesktop.DBus", "NameOwnerChanged", "sss", to, to, ""))
+            assert len(lies) >= 12
+            for to, *lie in lies:
+                sent = cluster.run("n1", "busctl", "emit", f"--destination={to}", *lie, user="eve")
+                assert sent.returncode == 0, sent
+            cluster.exec("n1", "sleep", "2")
+            assert waiting.poll() is None, waiting.stdout.read()
+            assert cluster.status(job)["state"] == "RUNNING" and cluster.executor(job)["attempt"] == 1
+            assert cluster.exec("n1", "systemctl", "is-active", unit).strip() == "active"
+        finally:
+            cluster.kill(job)
+            waiting.wait(20)
+    assert waiting.returncode == 3  # as for one that was killed
 
 
 # ---- the daemons themselves --------------------------------------------------------------------------------------------------------

@@ -26,9 +26,14 @@ static int method_match(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         return sd_bus_reply_method_return(m, NULL);
 }
 
+static int method_owner(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return sd_bus_reply_method_return(m, "s", ":1.0");
+}
+
 static const sd_bus_vtable driver[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Hello", "", "s", method_hello, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("GetNameOwner", "s", "s", method_owner, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("AddMatch", "s", "", method_match, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("RemoveMatch", "s", "", method_match, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,

@@ -2,6 +2,7 @@
 /* Follows a job by signals. Invariant: between two synced() calls every change of state reaches the handlers;
  * a handler is called only when something differs. */
 #include "tools/primusctl/bus/watch.h"
+#include "lib/wire/bus-owner.h"
 
 #include <string.h>
 
@@ -24,6 +25,7 @@ struct watch {
         struct job_properties properties;
         struct executor *executors;
         size_t n_executors, allocated;
+        struct bus_owner *owner;                        /* of the master's name */
         unsigned replies;                               /* of the present sync that are still to come */
         sd_bus_message *got_properties, *got_executors; /* the latest of each */
         sd_bus_slot *slots[3], *calls[4];
@@ -46,6 +48,7 @@ void watch_free(struct watch *w) {
         if (w->prev) /* utlist's: of one that is in the list */
                 DL_DELETE(w->cli->watches, w);
         drop_slots(w);
+        bus_owner_free(w->owner);
         sd_event_source_disable_unref(w->timer);
         sd_event_source_disable_unref(w->again);
         job_properties_done(&w->properties);
@@ -354,7 +357,8 @@ static int on_properties_changed(sd_bus_message *m, void *userdata, sd_bus_error
         const char *interface;
 
         (void)ret_error;
-        if (sd_bus_message_read(m, "s", &interface) >= 0 && strcmp(interface, MASTER_JOB) == 0)
+        if (bus_owner_sent(w->owner, m) && sd_bus_message_read(m, "s", &interface) >= 0 &&
+            strcmp(interface, MASTER_JOB) == 0)
                 take_properties(w, m);
         return 0;
 }
@@ -363,9 +367,12 @@ static int on_executor_changed(sd_bus_message *m, void *userdata, sd_bus_error *
         struct watch *w = userdata;
         const char *role, *state, *node;
         struct executor e = { .status = INT32_MIN }, *old;
-        int r = sd_bus_message_read(m, "suuss", &role, &e.index, &e.attempt, &state, &node);
+        int r;
 
         (void)ret_error;
+        if (!bus_owner_sent(w->owner, m))
+                return 0;
+        r = sd_bus_message_read(m, "suuss", &role, &e.index, &e.attempt, &state, &node);
         if (r < 0) {
                 quit(w, cli_bad_reply(w->cli, r));
                 return 0;
@@ -395,7 +402,8 @@ static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret
         const char *name, *before, *now;
 
         (void)ret_error;
-        if (sd_bus_message_read(m, "sss", &name, &before, &now) < 0 || strcmp(name, MASTER_NAME) != 0)
+        if (!bus_itself_sent(m) || sd_bus_message_read(m, "sss", &name, &before, &now) < 0 ||
+            strcmp(name, MASTER_NAME) != 0)
                 return 0;
         if (!*now) {
                 went_away(w);
@@ -408,7 +416,12 @@ static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret
 static int add_matches(struct watch *w) {
         int r;
 
-        /* The bus daemon handles these in order, so the matches stand before the master sees a question. */
+        /* The bus daemon handles these in order, so the matches stand before the master sees a question, and
+         * its owner is known before the first signal. */
+        w->owner = bus_owner_free(w->owner);
+        r = bus_owner_new(w->cli->bus, MASTER_NAME, NULL, NULL, &w->owner);
+        if (r < 0)
+                return r;
         r = sd_bus_match_signal_async(w->cli->bus, &w->slots[0], MASTER_NAME, w->job.path,
                                       "org.freedesktop.DBus.Properties", "PropertiesChanged",
                                       on_properties_changed, NULL, w);
