@@ -11,9 +11,10 @@ MASTER = "org.primus.Master1"
 # What everybody may ask: answers leave out what is not the caller's. The rest of Job is for its owner and manage-jobs, its sessions for
 # manage-sessions, that of Manager and Node is for manage-nodes.
 OPEN = {"Manager": {"Submit", "TrySubmit", "ListJobs", "GetJob", "GetElement", "Usage", "ListTelemetry", "ListQueue", "ListPools", "GetJobDefaults", "ListNodes", "Changes", "PutBundle",
-                    "ListSavepoints", "ListCheckpoints", "CollectCheckpoints", "ListModels", "RegisterModel", "EditModel"},
+                    "ListSavepoints", "ListCheckpoints", "CollectCheckpoints", "ListModels", "RegisterModel", "EditModel", "ListProviders", "ListInstances"},
         "Job": set(), "Node": {"Describe", "ListEvents"}}
-CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "SetBanner", "RemoveNode", "GetSavepoint", "DeleteSavepoint", "PinCheckpoint", "ForgetCheckpoint"},
+CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "SetBanner", "RemoveNode", "GetSavepoint", "DeleteSavepoint", "PinCheckpoint", "ForgetCheckpoint",
+                      "PlanInstances", "HoldProvider", "HoldInstance", "StartInstance", "StopInstance", "TakeProviderRequest", "AnswerProviderRequest"},
           "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "KillWith", "Delete", "Succeed", "Why", "Requeue", "Suspend", "Resume",
                   "SuspendAs", "OpenArtifacts", "ListTasks", "ListTrials", "ReplaySearch", "ListMetrics", "ReadMetrics", "RetryTask", "SkipTask", "SteerSource", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
                   "WriteSession", "ResizeSession", "CloseSession", "Rerun", "Replace", "AllowNode", "Update", "Scale", "AddRole", "RemoveRole", "AddSource", "ReplaceSources", "RestartRole"},
