@@ -172,8 +172,8 @@ static int add_instance(struct decision *d, struct instance *i) {
                         return -ENOMEM;
                 d->coming[d->n_coming] = shape;
                 d->coming_of[d->n_coming++] = i;
-        } else if (i->state == INSTANCE_DRAINING && !i->leaves && node && node->in_sched &&
-                   node->state == NODE_READY && is_held_by_provider_alone(node)) {
+        } else if (i->state == INSTANCE_DRAINING && !i->leaves && i->seen != SEEN_STOPPING && node &&
+                   node->in_sched && node->state == NODE_READY && is_held_by_provider_alone(node)) {
                 if (ARRAY_DOUBLE(d->back, d->n_back) < 0 || ARRAY_DOUBLE(d->back_of, d->n_back) < 0)
                         return -ENOMEM;
                 d->back[d->n_back] = node->slot;
