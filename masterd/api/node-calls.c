@@ -19,6 +19,7 @@
 #include "masterd/fleet/conditions.h"
 #include "masterd/fleet/gpus-off.h"
 #include "masterd/fleet/hosts.h"
+#include "masterd/fleet/labels.h"
 #include "masterd/fleet/maintenance.h"
 #include "masterd/fleet/stuck.h"
 #include "masterd/link/link.h"
@@ -225,16 +226,6 @@ static int read_labels(sd_bus_message *call, struct label_change *list, size_t *
         return r;
 }
 
-static void put_label(struct manager *m, struct node *node, const struct label_change *c) {
-        struct label_record record = { .node = node->name, .key = c->key, .value = c->value };
-
-        if (c->value)
-                store_put_label(m->store, &record);
-        else
-                store_delete_label(m->store, &record);
-        manager_touch(m);
-}
-
 static int set_labels(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct node *node = node_of(m, call, error);
@@ -251,19 +242,14 @@ static int set_labels(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
                 r = sd_bus_error_setf(error, ERROR_REFUSED, "Node %s would have more than %u labels",
                                       node->name, NODE_LABELS_MAX);
         for (size_t i = 0; i < n; i++) {
-                if (r >= 0 && (r = node_set_label(node, list[i].key, list[i].value)) > 0)
-                        put_label(m, node, list + i);
+                r = r < 0 ? r : labels_set(m, node, list[i].key, list[i].value);
                 free(list[i].key);
         }
-        if (r >= 0)
-                r = node_merge_labels(node, node->inventory.labels);
-        if (r >= 0)
-                r = placement_node_changed(m, node);
+        r = r < 0 ? r : labels_apply(m, node);
         if (r < 0)
                 return r;
         log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
                  "Labels of node %s are changed by uid %u", node->name, uid);
-        manager_schedule(m);
         return manager_answer_later(m, call, "");
 }
 

@@ -13,8 +13,8 @@
 #include "masterd/core/host-event.h"
 #include "masterd/core/manager.h"
 #include "masterd/fleet/hosts.h"
+#include "masterd/fleet/labels.h"
 #include "masterd/providers/deciding.h"
-#include "masterd/queue/placement.h"
 #include "masterd/sched/demand.h"
 
 #define SOON_USEC (200 * USEC_PER_MSEC) /* what comes together is decided together */
@@ -106,7 +106,7 @@ static void learn(struct instance *i, const struct node *node) {
         s->gpus = (uint32_t)MIN((size_t)s->gpus, v->n_gpus);
 }
 
-/* What its shape is said to have; as a person's, which its agent cannot take away. */
+/* What its shape is said to have. */
 static void label(struct instance *i, struct node *node) {
         struct manager *m = i->provider->manager;
         uint32_t k = instance_shape(i);
@@ -120,20 +120,11 @@ static void label(struct instance *i, struct node *node) {
                 snprintf(key, sizeof(key), "%.*s", equals ? (int)(equals - *l) : (int)LABEL_MAX, *l);
                 if (strings_count(node->set_labels) >= NODE_LABELS_MAX)
                         break;
-                r = node_set_label(node, key, equals ? equals + 1 : "");
-                if (r > 0) {
-                        store_put_label(m->store,
-                                        &(struct label_record){ .node = node->name,
-                                                                .key = key,
-                                                                .value = equals ? equals + 1 : "" });
-                        manager_touch(m);
-                }
+                r = labels_set(m, node, key, equals ? equals + 1 : "");
         }
-        r = r < 0 ? r : node_merge_labels(node, node->inventory.labels);
-        r = r < 0 ? r : placement_node_changed(m, node);
+        r = r < 0 ? r : labels_apply(m, node);
         if (r < 0)
                 log_error_errno(r, "Node %s does not have the labels of its shape", node->name);
-        manager_schedule(m);
 }
 
 void providers_node_registered(struct manager *m, struct node *node) {
