@@ -19,4 +19,5 @@ struct fleet {
         struct hooks *hooks;        /* hooks.c; NULL: none are run */
         struct unit_run *unit_runs; /* unit-run.c */
         sd_bus_slot *unit_filter;   /* the same */
+        struct bus_owner *systemd;  /* the same: of its name; NULL: no unit was started yet */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Invariants: a run is in the list from its start until it is freed, and done is called at most once; what is
- * heard of its end was sent by who took the job, for anybody may send such a signal to masterd alone. */
+ * heard of its end systemd has sent. */
 #include "masterd/fleet/unit-run.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/wire/bus-owner.h"
 #include "masterd/core/manager.h"
 #include "masterd/fleet/fleet-parts.h"
 
@@ -21,7 +22,6 @@ struct unit_run {
         struct manager *manager;
         char unit[128];
         bool matched;
-        char systemd[32]; /* the unique name of who has queued its job; "": nobody yet */
         unit_run_done done;
         void *userdata;
         sd_bus_slot *call;
@@ -76,14 +76,15 @@ static int on_given_up(sd_event_source *s, uint64_t usec, void *userdata) {
 
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct manager *manager = userdata;
-        const char *unit, *result, *sender = sd_bus_message_get_sender(m);
+        const char *unit, *result;
         struct unit_run *r;
 
-        if (!sender || !sd_bus_message_is_signal(m, SYSTEMD_MANAGER, "JobRemoved") ||
+        if (!sd_bus_message_is_signal(m, SYSTEMD_MANAGER, "JobRemoved") ||
+            !bus_owner_sent(manager->fleet->systemd, m) ||
             sd_bus_message_read(m, "uoss", NULL, NULL, &unit, &result) < 0)
                 return 0;
         DL_FOREACH (manager->fleet->unit_runs, r)
-                if (strcmp(unit, r->unit) == 0 && strcmp(sender, r->systemd) == 0) {
+                if (strcmp(unit, r->unit) == 0) {
                         unit_run_over(r, strcmp(result, "done") == 0 ? NULL : result);
                         break;
                 }
@@ -92,10 +93,8 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
 static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
-        const char *sender = sd_bus_message_get_sender(reply);
         struct unit_run *r = userdata;
 
-        snprintf(r->systemd, sizeof(r->systemd), "%s", sender ? sender : "");
         r->call = sd_bus_slot_unref(r->call);
         if (e) /* else its job's end tells */
                 unit_run_over(r, e->message ? e->message : e->name);
@@ -127,7 +126,9 @@ int unit_run_start(struct manager *m, const char *unit, uint64_t give_up_usec, u
         *r = (struct unit_run){ .manager = m, .done = done, .userdata = userdata };
         snprintf(r->unit, sizeof(r->unit), "%s", unit);
         DL_APPEND(m->fleet->unit_runs, r);
-        if (!m->fleet->unit_filter)
+        if (!m->fleet->systemd)
+                k = bus_owner_new(m->bus, SYSTEMD, NULL, NULL, &m->fleet->systemd);
+        if (k >= 0 && !m->fleet->unit_filter)
                 k = sd_bus_add_filter(m->bus, &m->fleet->unit_filter, on_message, m);
         k = k < 0 ? k
                   : sd_event_add_time_relative(m->event, &r->timer, CLOCK_BOOTTIME, give_up_usec,
@@ -143,4 +144,5 @@ int unit_run_start(struct manager *m, const char *unit, uint64_t give_up_usec, u
 
 void unit_runs_stop(struct manager *m) {
         m->fleet->unit_filter = sd_bus_slot_unref(m->fleet->unit_filter);
+        m->fleet->systemd = bus_owner_free(m->fleet->systemd);
 }
