@@ -199,11 +199,7 @@ static const struct listener watch = {
         .job_freed = watch_job_freed,
 };
 
-static int providers_nodes_loaded(struct manager *m) {
-        return providers_load(m);
-}
-
-static void providers_node_joined(struct manager *m, struct node *node, const struct registration *g) {
+static void providers_registered(struct manager *m, struct node *node, const struct registration *g) {
         providers_node_registered(m, node);
 }
 
@@ -212,8 +208,8 @@ static void providers_executor_released(struct manager *m, struct executor *e) {
 }
 
 static const struct listener providers = {
-        .nodes_loaded = providers_nodes_loaded,
-        .node_registered = providers_node_joined,
+        .nodes_loaded = providers_load,
+        .node_registered = providers_registered,
         .executor_placed = providers_executor_placed,
         .executor_released = providers_executor_released,
 };

@@ -25,7 +25,7 @@ LIMITS = {
     "agentd": (51, 1),
     "executor": (24, 1),
     "lib": (32, 1),
-    "masterd": (491, 86),
+    "masterd": (490, 86),
     "session": (0, 0),
     "sim": (14, 0),
     "starter": (19, 0),

@@ -52,6 +52,14 @@ static const char *text_of(const json_t *o, const char *name) {
         return !x || json_is_null(x) ? "" : json_string_value(x);
 }
 
+/* Of a verb that did not end well. */
+static void say_failed(char *buf, size_t size, const char *verb, int32_t status, const char *why) {
+        if (status > 0)
+                snprintf(buf, size, "`%s` failed with exit status %d", verb, status);
+        else
+                snprintf(buf, size, "`%s` gave no answer: %.64s", verb, why);
+}
+
 /* ---- up ---- */
 
 static uint64_t back_off(struct instance *i) {
@@ -72,7 +80,7 @@ static void take_node(struct instance *i, const char *name) {
             i->state > INSTANCE_STARTING || node->n_executors > 0 ||
             (node->link && !node->holds[HOLD_PROVIDER].set) || instance_of_node(m, name))
                 return;
-        snprintf(i->node, sizeof(i->node), "%s", name);
+        instance_set_node(i, name);
         i->woken = true;
         instance_put(i);
         if (node->state == NODE_READY) /* it was quicker than the provider */
@@ -135,10 +143,8 @@ static void take_up(struct instance *i, int32_t status, const char *output, cons
         i->retry_real = back_off(i);
         if (status == 0)
                 snprintf(i->reason, sizeof(i->reason), "`up` printed no {\"id\": ...} that could be taken");
-        else if (status > 0)
-                snprintf(i->reason, sizeof(i->reason), "`up` failed with exit status %d", status);
         else
-                snprintf(i->reason, sizeof(i->reason), "`up` gave no answer: %.64s", why);
+                say_failed(i->reason, sizeof(i->reason), "up", status, why);
         log_warning("Provider %s, host %s: %s", i->provider->name, i->node, i->reason);
         instance_put(i);
 }
@@ -152,10 +158,7 @@ static void take_down(struct instance *i, int32_t status, const char *why) {
                 return;
         }
         i->retry_real = back_off(i);
-        if (status > 0)
-                snprintf(i->reason, sizeof(i->reason), "`down` failed with exit status %d", status);
-        else
-                snprintf(i->reason, sizeof(i->reason), "`down` gave no answer: %.64s", why);
+        say_failed(i->reason, sizeof(i->reason), "down", status, why);
         log_warning("Provider %s, host %s: %s; it is asked again", i->provider->name, i->node, i->reason);
         instance_put(i);
 }
@@ -170,7 +173,6 @@ struct listed {
 struct listing {
         struct listed *items;
         size_t n;
-        const char *wrong; /* what a line was not */
 };
 
 static const char *take_line(struct listing *l, const char *line, size_t size) {
@@ -273,22 +275,18 @@ static void adopt_orphan(struct provider *p, const struct listed *x) {
 /* A host that is a node already and that the provider can wake: from now on it is put to sleep as well. Of
  * one that has hosts switched off alone: another would destroy it. */
 static void adopt_node(struct provider *p, const struct listed *x) {
-        struct manager *m = p->manager;
-        char token[TOKEN_MAX], cluster[SD_ID128_STRING_MAX];
+        char token[TOKEN_MAX];
         struct instance *i;
-        sd_id128_t random;
 
-        if (sd_id128_randomize(&random) < 0)
+        if (instance_token(p->manager, token) < 0)
                 return;
-        snprintf(token, sizeof(token), "%.8s-%016llx", sd_id128_to_string(m->cluster, cluster),
-                 (unsigned long long)random.qwords[0]);
         i = instance_new(p, token);
         if (!i) {
                 log_oom();
                 return;
         }
         snprintf(i->id, sizeof(i->id), "%s", x->id);
-        snprintf(i->node, sizeof(i->node), "%s", x->node);
+        instance_set_node(i, x->node);
         snprintf(i->shape, sizeof(i->shape), "%s", *x->shape ? x->shape : p->conf->shapes[0]->name);
         i->made_real = i->since_real = i->ready_real = now_real();
         i->state = INSTANCE_READY;
@@ -355,10 +353,8 @@ static void take_list(struct provider *p, uint64_t begun, int32_t status, const 
         struct listing l = {};
         struct instance *i;
 
-        if (status > 0)
-                snprintf(p->list_error, sizeof(p->list_error), "`list` failed with exit status %d", status);
-        else if (status < 0)
-                snprintf(p->list_error, sizeof(p->list_error), "`list` gave no answer: %.64s", why);
+        if (status != 0)
+                say_failed(p->list_error, sizeof(p->list_error), "list", status, why);
         else if (read_listing(output, &l, p->list_error) >= 0)
                 take_listing(p, &l, begun);
         free(l.items);

@@ -30,28 +30,24 @@ struct decision {
         struct manager *manager;
         uint64_t now;
         struct demand_shape shapes[DEMAND_SHAPES_MAX];
-        struct sched_gpu gpus[DEMAND_SHAPES_MAX]; /* of one each */
-        struct sched_gpu *gpu_lists[DEMAND_SHAPES_MAX];
-        struct provider *of[DEMAND_SHAPES_MAX]; /* whose shape that is, and which of it */
-        uint32_t index[DEMAND_SHAPES_MAX];
-        struct served {
-                const struct provider *provider;
+        struct sched_gpu *gpus[DEMAND_SHAPES_MAX]; /* of one each */
+        struct offer {
+                const struct provider *provider; /* whose shape that is, and which of it */
                 uint32_t shape;
-        } served[DEMAND_SHAPES_MAX];
+        } offers[DEMAND_SHAPES_MAX];
         size_t n_shapes;
         uint32_t *coming, *back; /* shapes; slots */
-        struct instance **coming_of, **back_of;
+        struct instance **coming_of;
         size_t n_coming, n_back;
         struct demand demand;
 };
 
 static void decision_done(struct decision *d) {
         for (size_t i = 0; i < d->n_shapes; i++)
-                free(d->gpu_lists[i]);
+                free(d->gpus[i]);
         free(d->coming);
         free(d->back);
         free(d->coming_of);
-        free(d->back_of);
         demand_done(&d->demand);
 }
 
@@ -63,7 +59,7 @@ static const struct misfit *find_misfit(const struct provider *p, uint64_t job, 
 }
 
 static bool serves(const void *userdata, uint32_t pool, uint64_t job) {
-        const struct served *s = userdata;
+        const struct offer *s = userdata;
 
         return pool < POLICY_POOLS_MAX && s->provider->serves[pool] &&
                !find_misfit(s->provider, job, s->shape);
@@ -74,28 +70,20 @@ static bool serves(const void *userdata, uint32_t pool, uint64_t job) {
 /* So many more of a shape there may be, now. */
 static uint32_t room_of(const struct provider *p, uint32_t shape, uint64_t now) {
         const struct provision_conf *c = &p->conf->policy;
-        uint32_t all = 0, of_shape = 0;
-        uint64_t cost = 0;
-        struct instance *i;
+        struct provider_tally has;
+        uint32_t room;
 
         if (p->held || provision_blocked(p->trouble + shape, now))
                 return 0;
-        DL_FOREACH (p->instances, i) {
-                uint32_t k = instance_shape(i);
-                if (!instance_counts(i, now))
-                        continue;
-                all++;
-                of_shape += k == shape;
-                cost += k < c->n_shapes ? c->shapes[k].cost : 0;
-        }
-        if (all >= c->max || of_shape >= c->shapes[shape].max)
+        has = provider_tally(p, shape, now);
+        if (has.all >= c->max || has.of_shape >= c->shapes[shape].max)
                 return 0;
-        all = MIN(c->max - all, c->shapes[shape].max - of_shape);
+        room = MIN(c->max - has.all, c->shapes[shape].max - has.of_shape);
         if (c->cost_max > 0 && c->shapes[shape].cost > 0)
-                all = cost >= c->cost_max
-                              ? 0
-                              : (uint32_t)MIN((uint64_t)all, (c->cost_max - cost) / c->shapes[shape].cost);
-        return all;
+                room = has.cost >= c->cost_max ? 0
+                                               : (uint32_t)MIN((uint64_t)room, (c->cost_max - has.cost) /
+                                                                                       c->shapes[shape].cost);
+        return room;
 }
 
 static int add_shape(struct decision *d, struct provider *p, uint32_t k) {
@@ -117,9 +105,8 @@ static int add_shape(struct decision *d, struct provider *p, uint32_t k) {
                 .free = room_of(p, k, d->now),
                 .cost = s->limits.cost,
                 .serves = serves,
-                .userdata = d->served + d->n_shapes,
+                .userdata = d->offers + d->n_shapes,
         };
-        d->served[d->n_shapes] = (struct served){ p, k };
         if (s->gpus > 0) {
                 struct sched_gpu *gpus = calloc(s->gpus, sizeof(*gpus));
                 if (!gpus)
@@ -127,12 +114,11 @@ static int add_shape(struct decision *d, struct provider *p, uint32_t k) {
                 for (uint32_t g = 0; g < s->gpus; g++)
                         gpus[g] = (struct sched_gpu){ .model = s->gpu_model,
                                                       .memory_mib = (uint32_t)(s->gpu_memory >> 20) };
-                d->gpu_lists[d->n_shapes] = gpus;
+                d->gpus[d->n_shapes] = gpus;
                 h->description.gpus = gpus;
                 h->description.n_gpus = s->gpus;
         }
-        d->of[d->n_shapes] = p;
-        d->index[d->n_shapes++] = k;
+        d->offers[d->n_shapes++] = (struct offer){ p, k };
         return 0;
 }
 
@@ -150,7 +136,7 @@ static uint32_t asked_shape(const struct decision *d, const struct instance *i) 
         uint32_t shape = instance_shape(i);
 
         for (uint32_t k = 0; k < d->n_shapes; k++)
-                if (d->of[k] == i->provider && d->index[k] == shape)
+                if (d->offers[k].provider == i->provider && d->offers[k].shape == shape)
                         return k;
         return UINT32_MAX;
 }
@@ -174,10 +160,9 @@ static int add_instance(struct decision *d, struct instance *i) {
                 d->coming_of[d->n_coming++] = i;
         } else if (i->state == INSTANCE_DRAINING && !i->leaves && i->seen != SEEN_STOPPING && node &&
                    node->in_sched && node->state == NODE_READY && is_held_by_provider_alone(node)) {
-                if (ARRAY_DOUBLE(d->back, d->n_back) < 0 || ARRAY_DOUBLE(d->back_of, d->n_back) < 0)
+                if (ARRAY_DOUBLE(d->back, d->n_back) < 0)
                         return -ENOMEM;
-                d->back[d->n_back] = node->slot;
-                d->back_of[d->n_back++] = i;
+                d->back[d->n_back++] = node->slot;
         }
         return 0;
 }
@@ -233,13 +218,13 @@ static void note_misfit(const struct decision *d, struct instance *i) {
         struct misfit *x;
 
         if (i->state != INSTANCE_READY || i->job == 0 || i->used || i->wanted || k == UINT32_MAX || !node ||
-            !node_usable(node) || find_misfit(p, i->job, d->index[k]))
+            !node_usable(node) || find_misfit(p, i->job, d->offers[k].shape))
                 return;
         for (size_t j = 0; j < d->demand.n; j++)
                 if (d->demand.jobs[j].id == i->job && d->demand.jobs[j].verdict == DEMAND_NEW &&
                     d->demand.jobs[j].n[k] > 0) {
                         x = p->misfits + p->n_misfits++ % MISFITS_MAX;
-                        *x = (struct misfit){ .job = i->job, .shape = d->index[k] };
+                        *x = (struct misfit){ .job = i->job, .shape = d->offers[k].shape };
                         snprintf(x->node, sizeof(x->node), "%s", i->node);
                         log_warning(
                                 "Host %s of provider %s was made for job %u, which cannot be placed there: what "
@@ -343,14 +328,15 @@ static size_t demands_of(const struct decision *d, const struct provider *p, str
         for (size_t j = 0; j < d->demand.n; j++)
                 for (size_t k = 0; k < d->n_shapes; k++) {
                         const struct demand_job *job = d->demand.jobs + j;
-                        if (d->of[k] != p || job->verdict != DEMAND_NEW || job->n[k] == 0)
+                        if (d->offers[k].provider != p || job->verdict != DEMAND_NEW || job->n[k] == 0)
                                 continue;
                         if (ARRAY_DOUBLE(list, n) < 0) {
                                 log_oom();
                                 *ret = list;
                                 return n;
                         }
-                        list[n++] = (struct provision_demand){ d->index[k], job->n[k], (uint32_t)job->id };
+                        list[n++] =
+                                (struct provision_demand){ d->offers[k].shape, job->n[k], (uint32_t)job->id };
                 }
         *ret = list;
         return n;
@@ -415,8 +401,8 @@ static void say_full(const struct decision *d, uint32_t job) {
         snprintf(text, sizeof(text),
                  "no provider may make as many hosts as it needs (Max=, MaxCostPerHour=)");
         for (size_t k = 0; k < d->n_shapes; k++) {
-                const struct provider *p = d->of[k];
-                const struct provision_trouble *t = p->trouble + d->index[k];
+                const struct provider *p = d->offers[k].provider;
+                const struct provision_trouble *t = p->trouble + d->offers[k].shape;
                 if (p->held) {
                         snprintf(text, sizeof(text), "provider %s is held: it makes no hosts", p->name);
                         break;
@@ -424,7 +410,7 @@ static void say_full(const struct decision *d, uint32_t job) {
                 if (provision_blocked(t, d->now)) {
                         snprintf(text, sizeof(text),
                                  "provider %s makes no host of shape %s for another %" PRIu64 " s: %s",
-                                 p->name, p->conf->shapes[d->index[k]]->name,
+                                 p->name, p->conf->shapes[d->offers[k].shape]->name,
                                  (t->blocked_until - d->now) / USEC_PER_SEC + 1, t->why);
                         break;
                 }

@@ -18,6 +18,17 @@
 
 #define STUCK_USEC (600 * USEC_PER_SEC) /* so long `down` may take */
 
+int instance_token(const struct manager *m, char ret[static TOKEN_MAX]) {
+        char cluster[SD_ID128_STRING_MAX];
+        uint64_t random;
+
+        if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+                return -EIO;
+        snprintf(ret, TOKEN_MAX, "%.8s-%016llx", sd_id128_to_string(m->cluster, cluster),
+                 (unsigned long long)random);
+        return 0;
+}
+
 struct instance *instance_new(struct provider *p, const char *token) {
         struct providers *ps = p->manager->providers;
         struct instance *i = calloc(1, sizeof(*i));
@@ -32,11 +43,22 @@ struct instance *instance_new(struct provider *p, const char *token) {
         return i;
 }
 
+void instance_set_node(struct instance *i, const char *name) {
+        struct providers *ps = i->provider->manager->providers;
+
+        if (*i->node)
+                HASH_DELETE(hh_node, ps->by_node, i);
+        snprintf(i->node, sizeof(i->node), "%s", name);
+        if (*i->node)
+                HASH_ADD(hh_node, ps->by_node, node, strlen(i->node), i);
+}
+
 void instance_free(struct instance *i) {
         struct provider *p = i->provider;
 
         if (i->request)
                 verbs_drop(i->request);
+        instance_set_node(i, "");
         HASH_DEL(p->manager->providers->by_token, i);
         DL_DELETE(p->instances, i);
         p->n--;
@@ -67,15 +89,28 @@ bool instance_lives(const struct instance *i) {
 struct instance *instance_of_node(struct manager *m, const char *node) {
         struct instance *i;
 
-        for (struct provider *p = m->providers->all; p; p = p->next)
-                DL_FOREACH (p->instances, i)
-                        if (strcmp(i->node, node) == 0)
-                                return i;
-        return NULL;
+        HASH_FIND(hh_node, m->providers->by_node, node, strlen(node), i);
+        return i;
 }
 
 bool instance_counts(const struct instance *i, uint64_t now) {
         return i->state != INSTANCE_STOPPING || usec_sub(now, i->since_real) >= STUCK_USEC;
+}
+
+struct provider_tally provider_tally(const struct provider *p, uint32_t shape, uint64_t now) {
+        const struct provision_conf *c = &p->conf->policy;
+        struct provider_tally t = {};
+        const struct instance *i;
+
+        DL_FOREACH (p->instances, i) {
+                uint32_t k = instance_shape(i);
+                if (!instance_counts(i, now))
+                        continue;
+                t.all++;
+                t.of_shape += k == shape;
+                t.cost += k < c->n_shapes ? c->shapes[k].cost : 0;
+        }
+        return t;
 }
 
 void instance_put(struct instance *i) {
@@ -118,25 +153,15 @@ int instance_go(struct instance *i, enum instance_event event, const char *why) 
         return 0;
 }
 
-static int make_token(const struct manager *m, char token[static TOKEN_MAX]) {
-        char cluster[SD_ID128_STRING_MAX];
-        uint64_t random;
-
-        if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-                return -EIO;
-        snprintf(token, TOKEN_MAX, "%.8s-%016llx", sd_id128_to_string(m->cluster, cluster),
-                 (unsigned long long)random);
-        return 0;
-}
-
 void instance_name(struct instance *i) {
         struct provider *p = i->provider;
         struct manager *m = p->manager;
+        char name[sizeof(i->node)];
 
-        i->node[0] = 0;
         do
-                snprintf(i->node, sizeof(i->node), "%s-%llu", p->name, (unsigned long long)++p->last);
-        while (nodes_get(&m->nodes, i->node));
+                snprintf(name, sizeof(name), "%s-%llu", p->name, (unsigned long long)++p->last);
+        while (nodes_get(&m->nodes, name));
+        instance_set_node(i, name);
         store_put_provider(m->store, &(struct provider_record){ p->name, p->last, p->held });
 }
 
@@ -145,7 +170,7 @@ int instance_make(struct provider *p, uint32_t shape, uint32_t job, const char *
         struct job *j = job > 0 ? manager_job(m, job) : NULL;
         char token[TOKEN_MAX];
         struct instance *i;
-        int r = make_token(m, token);
+        int r = instance_token(m, token);
 
         i = r < 0 ? NULL : instance_new(p, token);
         if (!i)

@@ -41,7 +41,7 @@ struct instance {
         struct provider *provider;
         char token[TOKEN_MAX];
         char shape[SECTION_NAME_MAX + 1];
-        char node[65];
+        char node[65]; /* set by instance_set_node() */
         char id[INSTANCE_ID_MAX + 1];
         enum instance_state state;
         uint32_t job;
@@ -62,8 +62,9 @@ struct instance {
         bool listed; /* in the list that is being taken */
         struct request *request;
         struct instance *next, *prev;
-        UT_hash_handle hh;    /* by token */
-        UT_hash_handle hh_id; /* while a list is taken */
+        UT_hash_handle hh;      /* by token */
+        UT_hash_handle hh_node; /* by the name of its host */
+        UT_hash_handle hh_id;   /* while a list is taken */
 };
 
 /* A host was made for a job, and did not do, though one as its shape says would have. */
@@ -107,7 +108,7 @@ struct job_word {
 struct providers {
         struct manager *manager;
         struct provider *all; /* by name */
-        struct instance *by_token;
+        struct instance *by_token, *by_node;
         struct job_word *words;
         sd_event_source *timer;
         uint64_t due_boot, decided_boot; /* of the timer; of the last decision */
@@ -115,13 +116,22 @@ struct providers {
 };
 
 /* instances.c */
+/* A token that nobody has. -EIO. */
+int instance_token(const struct manager *m, char ret[static TOKEN_MAX]);
 struct instance *instance_new(struct provider *p, const char *token);
+void instance_set_node(struct instance *i, const char *name);
 void instance_free(struct instance *i);
 /* By what the settings call its shape now; UINT32_MAX: they do not. */
 uint32_t instance_shape(const struct instance *i);
 struct node *instance_node(const struct instance *i);
 /* It counts for the limits: it is not given back, or has been for so long that it may be there for good. */
 bool instance_counts(const struct instance *i, uint64_t now);
+/* What a provider with settings has of what counts for its limits. */
+struct provider_tally {
+        uint32_t all, of_shape;
+        uint64_t cost;
+};
+struct provider_tally provider_tally(const struct provider *p, uint32_t shape, uint64_t now);
 /* Its host is heard of: then the provider's word counts for less. */
 bool instance_lives(const struct instance *i);
 void instance_put(struct instance *i);

@@ -65,7 +65,7 @@ void providers_poke(struct manager *m) {
 /* ---- what happens ---- */
 
 void providers_executor_placed(struct manager *m, struct executor *e) {
-        struct instance *i = m->providers->all && e->node ? instance_of_node(m, e->node->name) : NULL;
+        struct instance *i = e->node ? instance_of_node(m, e->node->name) : NULL;
 
         if (!i)
                 return;
@@ -128,7 +128,7 @@ static void label(struct instance *i, struct node *node) {
 }
 
 void providers_node_registered(struct manager *m, struct node *node) {
-        struct instance *i = m->providers->all ? instance_of_node(m, node->name) : NULL;
+        struct instance *i = instance_of_node(m, node->name);
 
         if (!i)
                 return;
@@ -243,7 +243,7 @@ static int on_instance(void *userdata, const struct instance_record *r) {
         if (!i)
                 return -ENOMEM;
         snprintf(i->shape, sizeof(i->shape), "%s", r->shape);
-        snprintf(i->node, sizeof(i->node), "%s", r->node);
+        instance_set_node(i, r->node);
         snprintf(i->id, sizeof(i->id), "%s", r->id);
         snprintf(i->reason, sizeof(i->reason), "%s", r->reason);
         i->state = (enum instance_state)r->state;

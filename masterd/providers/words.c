@@ -33,7 +33,7 @@ struct instance *providers_find_instance(struct manager *m, const char *name) {
 }
 
 struct instance *providers_of_node(struct manager *m, const struct node *node) {
-        return m->providers->all ? instance_of_node(m, node->name) : NULL;
+        return instance_of_node(m, node->name);
 }
 
 /* ---- sentences ---- */
@@ -211,9 +211,8 @@ void providers_hold_instance(struct manager *m, struct instance *i, bool held) {
 int providers_up(struct manager *m, struct provider *p, const char *shape, uint32_t uid,
                  char why[static PROVIDERS_WHY_MAX]) {
         const struct provision_conf *c = p->conf ? &p->conf->policy : NULL;
-        struct instance *i;
-        uint32_t k = 0, n = 0, of_shape = 0;
-        uint64_t cost = 0, now = now_real();
+        struct provider_tally has;
+        uint32_t k = 0;
 
         if (!c || p->held) {
                 snprintf(why, PROVIDERS_WHY_MAX, "Provider %s %s", p->name,
@@ -227,25 +226,18 @@ int providers_up(struct manager *m, struct provider *p, const char *shape, uint3
                          p->name, p->conf->shapes[0]->name, p->conf->n_shapes > 1 ? " and others" : "");
                 return -ENOENT;
         }
-        DL_FOREACH (p->instances, i) {
-                uint32_t s = instance_shape(i);
-                if (!instance_counts(i, now))
-                        continue;
-                cost += s < c->n_shapes ? c->shapes[s].cost : 0;
-                of_shape += s == k;
-                n++;
-        }
-        if (of_shape >= c->shapes[k].max) {
+        has = provider_tally(p, k, now_real());
+        if (has.of_shape >= c->shapes[k].max) {
                 snprintf(why, PROVIDERS_WHY_MAX,
                          "Provider %s has as many of shape %s as may be (Max= of [Shape %s]); raise it, and: "
                          "systemctl reload primus-masterd",
                          p->name, shape, shape);
                 return -EBUSY;
         }
-        if (n >= c->max || (c->cost_max > 0 && cost + c->shapes[k].cost > c->cost_max)) {
+        if (has.all >= c->max || (c->cost_max > 0 && has.cost + c->shapes[k].cost > c->cost_max)) {
                 snprintf(why, PROVIDERS_WHY_MAX,
                          "Provider %s is at its %s; raise it, and: systemctl reload primus-masterd", p->name,
-                         n >= c->max ? "Max=" : "MaxCostPerHour=");
+                         has.all >= c->max ? "Max=" : "MaxCostPerHour=");
                 return -EBUSY;
         }
         snprintf(why, PROVIDERS_WHY_MAX, "uid %u asked for it", uid);

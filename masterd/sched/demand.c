@@ -45,7 +45,8 @@ struct imagining {
         const struct demand_ask *ask;
         struct world world;  /* of what there may be */
         struct world beyond; /* of more than that; apart, for so many make each look dear */
-        uint32_t *coming;    /* slots */
+        uint32_t *coming;    /* by slot of the world: number, from 1, of the one on its way; 0: it is none */
+        uint32_t n_coming_slots;
         struct promise *promises;
         size_t n_promises;
         uint64_t hopeless[SHAPES_SEEN_MAX]; /* marks of gangs for which nothing would do */
@@ -265,9 +266,9 @@ static int promise(struct imagining *im, struct entry *e, const struct sched_gan
                 amount_add(&sum, &(struct policy_amount){ h->cpu_milli, h->memory, h->gpus }, 1);
                 if (slot < im->demand->n_slots)
                         im->demand->slots[slot] = true;
-                for (size_t k = 0; k < im->ask->n_coming; k++)
-                        if (im->coming[k] == slot && im->demand->coming[k] == 0)
-                                im->demand->coming[k] = e->job.id;
+                if (slot < im->n_coming_slots && im->coming[slot] > 0 &&
+                    im->demand->coming[im->coming[slot] - 1] == 0)
+                        im->demand->coming[im->coming[slot] - 1] = e->job.id;
         }
         amount_add(&im->policy->pools[e->job.pool].ledger.held, &sum, 1);
         amount_add(&e->account->ledger.held, &sum, 1);
@@ -430,17 +431,19 @@ static int begin_imagining(struct imagining *im) {
         im->demand->n_slots = im->world.sched->n;
         im->demand->slots = calloc(im->world.sched->n + 1, sizeof(bool));
         im->demand->coming = calloc(ask->n_coming + 1, sizeof(*im->demand->coming));
-        im->coming = calloc(ask->n_coming + 1, sizeof(*im->coming));
+        im->n_coming_slots = im->world.sched->n + (uint32_t)ask->n_coming;
+        im->coming = calloc(im->n_coming_slots + 1, sizeof(*im->coming));
         if (!im->demand->slots || !im->demand->coming || !im->coming)
                 return -ENOMEM;
         for (size_t i = 0; i < ask->n_back; i++)
                 sched_node_set_usable(im->world.sched, ask->back[i], true);
-        for (size_t i = 0; i < ask->n_coming; i++) {
+        for (uint32_t i = 0, slot; i < ask->n_coming; i++) {
                 if (ask->coming[i] >= ask->n_shapes)
                         return -EINVAL;
-                r = add_host(im, &im->world, ask->coming[i], true, im->coming + i);
+                r = add_host(im, &im->world, ask->coming[i], true, &slot);
                 if (r < 0)
                         return r;
+                im->coming[slot] = i + 1;
         }
         return 0;
 }
