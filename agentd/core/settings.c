@@ -81,37 +81,13 @@ static int parse_room(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
-/* A list of at most max words that are all valid; replaces the one in target. */
-static int parse_words(const char *value, size_t max, bool (*valid)(const char *word), void *target) {
-        char ***words = target, **list = calloc(max + 1, sizeof(*list));
-        _cleanup_free_ char *copy = strdup(value);
-        char *save = NULL;
-        size_t n = 0;
-        int r = list && copy ? 0 : -ENOMEM;
-
-        for (char *word = r < 0 ? NULL : strtok_r(copy, " \t", &save); word && r >= 0;
-             word = strtok_r(NULL, " \t", &save)) {
-                if (n == max || !valid(word))
-                        r = -EINVAL;
-                else if (!(list[n++] = strdup(word)))
-                        r = -ENOMEM;
-        }
-        if (r < 0) {
-                strings_free(list);
-                return r;
-        }
-        strings_free(*words);
-        *words = list;
-        return 0;
-}
-
 static bool label_valid(const char *word) {
         return label_check(word, NULL) >= 0;
 }
 
 static int parse_labels(const char *value, void *target, const char **ret_why) {
         *ret_why = "expected up to 64 labels, such as: rack=r7 switch=s2 ssd";
-        return parse_words(value, LABELS_MAX, label_valid, target);
+        return conf_parse_words(value, LABELS_MAX, label_valid, target);
 }
 
 static int parse_window(const char *value, void *target, const char **ret_why) {
@@ -139,7 +115,8 @@ static int parse_keep(const char *value, void *target, const char **ret_why) {
 /* "no": none. */
 static int parse_listen(const char *value, void *target, const char **ret_why) {
         *ret_why = "expected up to 8 addresses ADDRESS:PORT or /PATH of a socket, or \"no\"";
-        return parse_words(strcmp(value, "no") == 0 ? "" : value, LISTEN_MAX, metrics_address_valid, target);
+        return conf_parse_words(strcmp(value, "no") == 0 ? "" : value, LISTEN_MAX, metrics_address_valid,
+                                target);
 }
 
 static const struct conf_key keys[] = {

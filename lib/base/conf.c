@@ -13,6 +13,7 @@
 #include "lib/base/log.h"
 #include "lib/base/names.h"
 #include "lib/base/parse.h"
+#include "lib/base/strv.h"
 #include "lib/base/utf8.h"
 
 #define DROPINS_MAX 1024
@@ -43,6 +44,28 @@ int conf_parse_string(const char *value, void *target, const char **ret_why) {
         }
         free(*s);
         *s = copy;
+        return 0;
+}
+
+int conf_parse_words(const char *value, size_t max, bool (*valid)(const char *word), char ***target) {
+        char **list = calloc(max + 1, sizeof(*list)), *save = NULL;
+        _cleanup_free_ char *copy = strdup(value);
+        size_t n = 0;
+        int r = list && copy ? 0 : -ENOMEM;
+
+        for (char *word = r < 0 ? NULL : strtok_r(copy, " \t", &save); word && r >= 0;
+             word = strtok_r(NULL, " \t", &save)) {
+                if (n == max || !valid(word))
+                        r = -EINVAL;
+                else if (!(list[n++] = strdup(word)))
+                        r = -ENOMEM;
+        }
+        if (r < 0) {
+                strings_free(list);
+                return r;
+        }
+        strings_free(*target);
+        *target = list;
         return 0;
 }
 

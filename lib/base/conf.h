@@ -29,6 +29,9 @@ int conf_parse_duration(const char *value, void *target, const char **ret_why); 
 int conf_parse_size(const char *value, void *target, const char **ret_why);     /* uint64_t, bytes */
 int conf_parse_u32(const char *value, void *target, const char **ret_why);      /* uint32_t */
 int conf_parse_port(const char *value, void *target, const char **ret_why);     /* uint16_t, 1..65535 */
+/* For parsers of lists: at most max words, all of them valid, as a list of strings (strv.h) in place of that
+ * in target, a char **. -EINVAL, -ENOMEM. */
+int conf_parse_words(const char *value, size_t max, bool (*valid)(const char *word), char ***target);
 
 /* Sections of which there may be many, "[Pool gpu]": keys of section "Pool" then have their offsets in what
  * find() returns for "gpu". NULL: the section is ignored, *ret_why (static text) says why. */

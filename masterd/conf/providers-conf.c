@@ -46,32 +46,13 @@ int provider_parse_cost(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
-/* "zone=a spot": labels as hosts have them. */
-static int parse_labels(const char *value, void *target, const char **ret_why) {
-        _cleanup_free_ char *copy = strdup(value);
-        char ***labels = target, **new = NULL, *save = NULL;
-        size_t n = 0;
+static bool is_label(const char *word) {
+        return label_check(word, NULL) >= 0;
+}
 
+static int parse_labels(const char *value, void *target, const char **ret_why) {
         *ret_why = "expected labels such as: zone=a spot";
-        if (!copy)
-                return -ENOMEM;
-        for (char *word = strtok_r(copy, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
-                char **bigger = reallocarray(new, n + 2, sizeof(*new));
-                int r = bigger ? label_check(word, NULL) : -ENOMEM;
-                if (bigger)
-                        new = bigger;
-                r = r < 0 ? r : n >= SCHED_LABELS_MAX - 1 ? -EINVAL : (new[n] = strdup(word)) ? 0 : -ENOMEM;
-                if (r < 0) {
-                        if (new)
-                                new[n] = NULL;
-                        strings_free(new);
-                        return r;
-                }
-                new[++n] = NULL;
-        }
-        strings_free(*labels);
-        *labels = new;
-        return 0;
+        return conf_parse_words(value, SCHED_LABELS_MAX - 1, is_label, target);
 }
 
 static int parse_cpus(const char *value, void *target, const char **ret_why) {
@@ -183,40 +164,31 @@ static const struct provider_shape_conf *vague_shape(const struct provider_conf 
         return NULL;
 }
 
-/* What does not fit together. */
-static bool is_sound(const struct provider_conf *c) {
+/* What does not fit together, into buf; NULL: it all does. */
+static const char *unsound(const struct provider_conf *c, char *buf, size_t size) {
         const struct provider_shape_conf *vague = vague_shape(c);
         const struct provision_conf *p = &c->policy;
 
         if (c->n_shapes == 0)
-                log_error(
-                        "%s/%s/provider.conf has no [Shape NAME]: nothing can be made; the provider is left out",
-                        DIRECTORY, c->name);
-        else if (vague)
-                log_error(
-                        "%s/%s/provider.conf: [Shape %s] has to say Cpus= and Memory=; the provider is left out",
-                        DIRECTORY, c->name, vague->name);
+                return "it has no [Shape NAME]: nothing can be made";
+        if (p->start_usec < USEC_PER_SEC || c->verb_usec < USEC_PER_SEC)
+                return "StartSec= and VerbSec= are at least a second";
+        if (c->master && (strpbrk(c->master, " \t\n") || strlen(c->master) > 260))
+                return "Master= is HOST or HOST:PORT";
+        if (vague)
+                snprintf(buf, size, "[Shape %s] has to say Cpus= and Memory=", vague->name);
         else if (p->min > p->max || p->spare > p->max)
-                log_error(
-                        "%s/%s/provider.conf: Min= and Spare= are at most Max= (%u); the provider is left out",
-                        DIRECTORY, c->name, p->max);
-        else if (p->start_usec < USEC_PER_SEC || c->verb_usec < USEC_PER_SEC)
-                log_error(
-                        "%s/%s/provider.conf: StartSec= and VerbSec= are at least a second; the provider is left "
-                        "out",
-                        DIRECTORY, c->name);
-        else if (c->master && (strpbrk(c->master, " \t\n") || strlen(c->master) > 260))
-                log_error("%s/%s/provider.conf: Master= is HOST or HOST:PORT; the provider is left out",
-                          DIRECTORY, c->name);
+                snprintf(buf, size, "Min= and Spare= are at most Max= (%u)", p->max);
         else
-                return true;
-        return false;
+                return NULL;
+        return buf;
 }
 
 static int read_one(const char *root, const char *name, struct provider_conf **ret,
                     struct conf_report *report) {
         struct provider_conf *c = calloc(1, sizeof(*c));
-        char path[sizeof("providers/") + PROVIDER_NAME_MAX + sizeof("/provider.conf")];
+        char path[sizeof("providers/") + PROVIDER_NAME_MAX + sizeof("/provider.conf")], text[128];
+        const char *why;
         int r;
 
         if (!c)
@@ -226,9 +198,11 @@ static int read_one(const char *root, const char *name, struct provider_conf **r
         provision_conf_defaults(&c->policy);
         snprintf(path, sizeof(path), "providers/%s/provider.conf", c->name);
         r = conf_load_groups(root, path, keys, groups, c, report);
-        if (r >= 0 && !is_sound(c))
+        why = r < 0 ? NULL : unsound(c, text, sizeof(text));
+        if (why) {
+                log_error("%s/%s/provider.conf: %s; the provider is left out", DIRECTORY, name, why);
                 r = -EINVAL;
-        else if (r == -EINVAL)
+        } else if (r == -EINVAL)
                 log_error("The provider %s is left out, for what is said above", name);
         if (r < 0) {
                 provider_conf_free(c);
