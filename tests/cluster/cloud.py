@@ -7,6 +7,30 @@ import threading
 
 from sandbox import AGENTD
 
+# Of a provider with one shape.
+SETTINGS = """[Provider]
+Max={max}
+IdleSec={idle}
+StartSec={start}
+Master=n1
+[Shape small]
+Cpus={cpus}
+Memory=256M
+Labels=made
+CostPerHour=0.25
+"""
+
+
+def settings(**more):
+    return SETTINGS.format(**{"max": 2, "idle": "4s", "start": "60s", "cpus": 2, **more})
+
+
+def job(n=1, command="sleep 3", cpus=0.5, **more):
+    """One that no other host would do for."""
+    role = {"roleName": "worker", "num": n, "vcores": cpus, "memoryMb": 32, "constraints": ["made"], "command": command, **more}
+    return {"name": "wanting", "waitForHosts": True, "role": [role]}
+
+
 DIRECTORY = "/etc/primus/providers/cloud"
 STATE = "/var/lib/primus-provider/cloud"
 

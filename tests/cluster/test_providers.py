@@ -8,32 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from cloud import DIRECTORY, STATE, Cloud
+from cloud import DIRECTORY, STATE, Cloud, job, settings
 from sandbox import MASTERD, Cluster, cluster_name
 
-SETTINGS = """[Provider]
-Max={max}
-IdleSec={idle}
-StartSec={start}
-Master=n1
-[Shape small]
-Cpus=2
-Memory=256M
-Labels=made
-CostPerHour=0.25
-"""
-
-
 WHOLE = 1.5  # of the two CPUs of a host
-
-
-def settings(**more):
-    return SETTINGS.format(**{"max": 2, "idle": "4s", "start": "60s", **more})
-
-
-def job(n=1, command="sleep 3", cpus=0.5, **more):
-    role = {"roleName": "worker", "num": n, "vcores": cpus, "memoryMb": 32, "constraints": ["made"], "command": command, **more}
-    return {"name": "wanting", "waitForHosts": True, "role": [role]}
 
 
 @pytest.fixture(scope="module")

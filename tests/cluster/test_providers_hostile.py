@@ -5,27 +5,13 @@ import json
 import time
 
 import pytest
-from cloud import DIRECTORY, STATE, Cloud
+from cloud import DIRECTORY, STATE, Cloud, job, settings
 from sandbox import AGENTD, MASTERD, Cluster, cluster_name
 
-SETTINGS = """[Provider]
-Max=2
-IdleSec=4s
-StartSec=60s
-Master=n1
-[Shape small]
-Cpus=1
-Memory=256M
-Labels=made
-"""
+SETTINGS = settings(cpus=1)
 MASTER = ("org.primus.Master1", "/org/primus/Master1", "org.primus.Master1.Manager")
 # Nothing goes by itself while a test looks.
-PATIENT = SETTINGS.replace("IdleSec=4s", "IdleSec=1h")
-
-
-def job(n=1, command="sleep 3", **more):
-    return {"name": "wanting", "waitForHosts": True,
-            "role": [{"roleName": "worker", "num": n, "vcores": 0.5, "memoryMb": 32, "constraints": ["made"], "command": command, **more}]}
+PATIENT = settings(cpus=1, idle="1h")
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +62,17 @@ def ask(cluster, cloud, shape="small"):
     cluster.exec("n1", "primusctl", "provider", "up", "cloud", shape)
 
 
+def slow_up(cluster, cloud, seconds):
+    """One that is asked for, whose `up` has begun and takes so long: its token, and the unit."""
+    cluster.exec("n1", "sh", "-c", f"sed -i '2i import time; os = __import__(\"os\"); os.path.exists(\"{STATE}/slow\") and time.sleep({seconds})' {DIRECTORY}/up")
+    cloud.knob("slow", "1")
+    ask(cluster, cloud)
+    token = cluster.wait_for(lambda: [one["token"] for one in cloud.instances()], 10, "it is recorded")[0]
+    unit = f"primus-provider@cloud.up.{token}.service"
+    cluster.wait_for(lambda: cluster.run("n1", "systemctl", "is-active", unit).stdout.strip() == "activating", 10, "`up` runs")
+    return token, unit
+
+
 def lists_again(cluster, cloud, n=1, timeout=90):
     """So many more lists have been asked for."""
     before = sum(line.startswith("list") for line in cloud.log())
@@ -97,12 +94,7 @@ def test_what_is_no_text_is_no_list(cluster, cloud):
 
 def test_settings_that_go_while_a_verb_runs(cluster, cloud):
     """Its program comes for its request when the provider has no settings any more: nobody asks for that, and masterd lives."""
-    cluster.exec("n1", "sh", "-c", f"sed -i '2i import time; os = __import__(\"os\"); os.path.exists(\"{STATE}/slow\") and time.sleep(20)' {DIRECTORY}/up")
-    cloud.knob("slow", "1")
-    ask(cluster, cloud)
-    token = cluster.wait_for(lambda: [one["token"] for one in cloud.instances()], 10, "it is recorded")[0]
-    unit = f"primus-provider@cloud.up.{token}.service"
-    cluster.wait_for(lambda: cluster.run("n1", "systemctl", "is-active", unit).stdout.strip() == "activating", 10, "`up` runs")
+    token, _ = slow_up(cluster, cloud, 20)
     pid = cluster.main_pid("n1", MASTERD)
     cluster.exec("n1", "sh", "-c", f"mv {DIRECTORY}/provider.conf {DIRECTORY}/kept; systemctl reload primus-masterd")
     done = cluster.run("n1", "busctl", "call", *MASTER, "TakeProviderRequest", "s", f"cloud.up.{token}")
@@ -114,12 +106,7 @@ def test_settings_that_go_while_a_verb_runs(cluster, cloud):
 
 def test_an_end_that_a_user_claims(cluster, cloud):
     """Whoever sends the signal that systemd sends when a unit is done is not systemd."""
-    cluster.exec("n1", "sh", "-c", f"sed -i '2i import time; os = __import__(\"os\"); os.path.exists(\"{STATE}/slow\") and time.sleep(8)' {DIRECTORY}/up")
-    cloud.knob("slow", "1")
-    ask(cluster, cloud)
-    token = cluster.wait_for(lambda: [one["token"] for one in cloud.instances()], 10, "it is recorded")[0]
-    unit = f"primus-provider@cloud.up.{token}.service"
-    cluster.wait_for(lambda: cluster.run("n1", "systemctl", "is-active", unit).stdout.strip() == "activating", 10, "`up` runs")
+    _, unit = slow_up(cluster, cloud, 8)
     sent = cluster.run("n1", "busctl", "emit", "--destination=org.primus.Master1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
                        "JobRemoved", "uoss", "1", "/org/freedesktop/systemd1/job/1", unit, "failed", user="eve")
     assert sent.returncode == 0, sent.stderr
@@ -222,7 +209,7 @@ def test_programs_that_others_may_change(cluster, cloud, what):
 
 def test_masterd_is_killed_at_any_moment(cluster, cloud):
     """However often: no two hosts of one token, none that is forgotten, and all are gone in the end."""
-    cloud.configure(SETTINGS.replace("IdleSec=4s", "IdleSec=2s"))
+    cloud.configure(settings(cpus=1, idle="2s"))
     jobs = [cluster.submit(job(command="sleep 1")) for _ in range(3)]
     for k in range(8):
         time.sleep(0.3 + 0.35 * k)
